@@ -1,0 +1,45 @@
+# Own targets: one library per room, every *.cc of the folders named.
+include(GNUInstallDirs)
+
+add_library(spes_options INTERFACE)
+target_compile_options(spes_options INTERFACE -Wall -Wextra -Werror)
+target_include_directories(spes_options INTERFACE ${CMAKE_SOURCE_DIR})
+if(SPES_ARCH)
+  target_compile_options(spes_options INTERFACE -march=${SPES_ARCH})
+endif()
+# A product and a sum stay two roundings everywhere: results do not depend on what the optimiser fuses.
+target_compile_options(spes_options INTERFACE -ffp-contract=off)
+if(SPES_SANITIZE)
+  target_compile_options(spes_options INTERFACE -fsanitize=${SPES_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(spes_options INTERFACE -fsanitize=${SPES_SANITIZE})
+endif()
+
+# spes_sources(<out> <folder>...): the *.cc files directly in these folders.
+function(spes_sources out)
+  set(all)
+  foreach(folder IN LISTS ARGN)
+    file(GLOB found CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
+    list(APPEND all ${found})
+  endforeach()
+  set(${out} ${all} PARENT_SCOPE)
+endfunction()
+
+# spes_library(<name> SOURCES ... PUBLIC ... PRIVATE ...)
+function(spes_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
+  target_link_libraries(${name} PUBLIC spes_options ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+endfunction()
+
+# spes_test(<name> SOURCES ... LIBRARIES ...): a GoogleTest program; each test is a ctest of its own.
+function(spes_test name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES" ${ARGN})
+  if(NOT arg_SOURCES)
+    return()
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} spes_options GTest::gmock GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE SPES_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  gtest_discover_tests(${name} PROPERTIES TIMEOUT 300 DISCOVERY_TIMEOUT 120)
+endfunction()

@@ -1,0 +1,82 @@
+// What carries bytes between hosts in virtual time. One interface, several levels of fidelity.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "sim/topology.h"
+#include "sim/units.h"
+
+namespace spes::sim {
+
+using FlowId = std::uint64_t;
+
+// Control messages must not starve behind bulk data.
+enum class TrafficClass { kControl, kBulk };
+
+// A transfer from host `from` to host `to` (indices of Topology::hosts).
+struct Flow {
+  int from = 0;
+  int to = 0;
+  std::int64_t bytes = 0;  // payload, may be 0; more than 2 GiB and 4 GiB are ordinary
+  int streams = 1;         // parallel TCP connections that share the payload evenly
+  TrafficClass traffic_class = TrafficClass::kBulk;
+};
+
+enum class FlowOutcome { kDone, kCancelled, kStalled, kFailed };
+std::string_view Name(FlowOutcome outcome);
+
+struct FlowResult {
+  FlowId id = 0;
+  Flow flow;
+  Time start{0};
+  Time end{0};                       // the last payload byte is at the receiver
+  std::int64_t delivered_bytes = 0;  // payload at the receiver
+  std::int64_t wire_bytes = 0;  // sent by `from` for this flow: payload, headers, retransmissions
+  std::int64_t retransmitted_bytes = 0;  // payload sent more than once
+  std::int64_t retransmissions = 0;      // segments
+  std::int64_t dropped_packets =
+      0;  // of this flow, in queues and by random loss, wherever it happened
+  std::optional<Time> rtt_min,
+      rtt_mean;  // as the sender measured them; nothing where the level has no RTT
+  FlowOutcome outcome = FlowOutcome::kDone;
+};
+
+// Single-threaded; driven by an EventLoop, which owns virtual time. Flows run over connections that
+// are already open, with a fresh congestion window (a persistent connection after idling): no
+// handshake is paid, except at the first contact of a pair of hosts that Prepare has not named.
+class Network {
+ public:
+  using OnDone = std::function<void(const FlowResult&)>;
+
+  virtual ~Network() = default;
+
+  // Opens connections from `from` to `to` ahead of time. Only before the first AdvanceTo.
+  virtual void Prepare(int from, int to, int streams) = 0;
+
+  // Starts a flow at Now. `done` is called exactly once, from within AdvanceTo, whatever the
+  // outcome: a flow that makes no progress for TcpConfig::stall_timeout ends as kStalled. `done`
+  // may start and cancel flows. Throws std::invalid_argument on a host or size out of range.
+  virtual FlowId Start(const Flow& flow, OnDone done) = 0;
+
+  // Ends the flow as kCancelled; `done` is called within the next AdvanceTo. No effect on ended
+  // flows.
+  virtual void Cancel(FlowId id) = 0;
+
+  // A lower bound for the time of the next completion; nothing when no flow is active.
+  virtual std::optional<Time> NextEvent() const = 0;
+
+  // Lets virtual time pass up to `t` and returns the time reached: earlier than `t` when a flow
+  // completed (its `done` has been called at that time) or when about 0.1 s of wall time went by.
+  virtual Time AdvanceTo(Time t) = 0;
+};
+
+// The ideal level: latency and max-min fair shares of the links, without TCP: no start-up, no
+// losses, no headers. A lower bound of what the other levels need. Throws std::invalid_argument as
+// Topology::Validate does. The packet level is in sim/ns3/packet_network.h.
+std::unique_ptr<Network> MakeIdealNetwork(const Topology& topology, const TcpConfig& tcp);
+
+}  // namespace spes::sim
