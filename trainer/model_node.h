@@ -1,0 +1,33 @@
+// The node that really trains: the model, its optimiser and its data, with LibTorch behind it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "trainer/data/batch.h"
+#include "trainer/model/config.h"
+#include "trainer/node.h"
+#include "trainer/optim/config.h"
+
+namespace spes::trainer {
+
+struct ModelNodeConfig {
+  ModelConfig model;
+  OptimizerConfig optimizer;
+  std::int64_t sequences = 8;        // B per step
+  std::int64_t micro_sequences = 0;  // of one microbatch; divides `sequences`; 0: all at once
+  std::int64_t context = 128;        // T
+  std::string device = "cpu";
+};
+
+// `world` gives every block's first value; `trainable` ascending ids; gradient accumulation
+// averages over microbatches. Throws std::invalid_argument on settings that do not fit.
+std::unique_ptr<Node> MakeModelNode(const ModelNodeConfig& config, const World& world,
+                                    std::vector<BlockId> trainable,
+                                    std::unique_ptr<BatchSource> data);
+
+// Uses one thread for the operators of each calling thread, and picks deterministic algorithms.
+// Called once per process before anything else of LibTorch.
+void InitLibTorch();
+
+}  // namespace spes::trainer

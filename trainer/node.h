@@ -1,0 +1,67 @@
+// One logical node: trains its blocks on its data. Knows nothing of rounds or networks. No LibTorch
+// here.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analysis/records.h"
+#include "trainer/sync/world.h"
+
+namespace spes::trainer {
+
+// How often each expert was chosen, and how sure the router was; sums over the tokens of some
+// steps.
+struct RoutingCounts {
+  std::int64_t tokens = 0;
+  std::vector<std::vector<std::int64_t>> routed;  // [layer][expert]: slots
+  std::vector<double> entropy_sum;  // [layer]: Σ over tokens of the router's entropy, nats
+  void Add(const RoutingCounts& other);
+};
+
+struct TrainResult {
+  std::vector<analysis::StepRecord> steps;  // node, round and virtual_s are left to the caller
+  RoutingCounts routing;
+};
+
+// A block of which the node holds a value of its own.
+struct NodeBlock {
+  BlockId id = 0;
+  SharedBuffer data;
+};
+
+// Called from one thread at a time, not always the same one. Results depend on the calls' order and
+// arguments alone, never on threads or other nodes.
+class Node {
+ public:
+  virtual ~Node() = default;
+
+  // The blocks that this node trains, ascending.
+  virtual const std::vector<BlockId>& trainable() const = 0;
+
+  // Trains steps first_step … first_step + steps − 1 (the schedule's t, from 1). Blocks for the
+  // duration; `stop` is looked at between steps: when set, returns early with the steps done.
+  // Throws std::runtime_error when the data cannot be read.
+  virtual TrainResult TrainSteps(std::int64_t first_step, int steps,
+                                 const std::atomic<bool>& stop) = 0;
+
+  // Copies of the trainable blocks as they are now.
+  virtual std::vector<NodeBlock> ReadTrainable() const = 0;
+
+  // Adopts published values: a trainable block is copied into the node's working copy, any other is
+  // referred to. Optimiser state stays as it is.
+  virtual void Apply(std::span<const NodeBlock> blocks) = 0;
+
+  // Forgets the optimiser state of all blocks (after a step that was not finite).
+  virtual void ResetOptimizer() = 0;
+
+  // Everything that makes the node's future: working copy, moments and their counts, data position.
+  virtual std::string Save() const = 0;
+  // Throws std::invalid_argument when the text is not a state of a node with these blocks.
+  virtual void Load(const std::string& state) = 0;
+};
+
+}  // namespace spes::trainer
