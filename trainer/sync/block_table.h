@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trainer/sync/buffer.h"
@@ -70,6 +73,8 @@ class BlockTable {
  private:
   DType dtype_;
   std::vector<BlockSpec> blocks_;
+  std::vector<BlockId> expert_index_;  // [layer][expert], −1: none
+  std::map<std::string, PartRef, std::less<>> parts_;
   int layers_ = 0, experts_ = 0;
   std::int64_t total_elements_ = 0, shared_elements_ = 0;
 };

@@ -1,0 +1,31 @@
+#include "trainer/sync/buffer.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace spes::trainer {
+
+namespace {
+constexpr std::size_t kAlignment = 64;
+}
+
+Buffer::Buffer(std::int64_t bytes) : bytes_(bytes) {
+  // aligned_alloc wants a multiple of the alignment, and a size of 0 may give a null pointer.
+  const std::size_t padded = std::max<std::size_t>(
+      kAlignment, (static_cast<std::size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment);
+  data_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, padded)));
+  if (!data_) throw std::bad_alloc();
+  std::memset(data_.get(), 0, padded);
+}
+
+void Buffer::Free::operator()(std::byte* p) const { std::free(p); }
+
+Buffer Buffer::Clone() const {
+  Buffer copy(bytes_);
+  std::memcpy(copy.data(), data(), static_cast<std::size_t>(bytes_));
+  return copy;
+}
+
+}  // namespace spes::trainer
