@@ -21,11 +21,13 @@ class EventLoop {
   // `network` may be null (no flows) and must outlive the loop.
   explicit EventLoop(Network* network = nullptr) : network_(network) {}
 
-  Time Now() const { return now_; }
+  // The virtual time; also right within the `done` of a flow.
+  Time Now() const;
 
-  // Runs `f` at virtual time `t` (not before Now()) or after `d` (not negative).
+  // Runs `f` at virtual time `t` (not before Now()) or after `d` (not negative); an earlier time is
+  // a std::logic_error. Flows that end at `t` are done before.
   EventId At(Time t, std::function<void()> f);
-  EventId After(Time d, std::function<void()> f) { return At(now_ + d, std::move(f)); }
+  EventId After(Time d, std::function<void()> f) { return At(Now() + d, std::move(f)); }
 
   // No effect when the event has run or was cancelled.
   void Cancel(EventId id);

@@ -45,7 +45,8 @@ struct FlowResult {
   FlowOutcome outcome = FlowOutcome::kDone;
 };
 
-// Single-threaded; driven by an EventLoop, which owns virtual time. Flows run over connections that
+// Single-threaded; driven by an EventLoop. While it advances, the network is the one who knows the
+// time, so EventLoop::Now asks it. Flows run over connections that
 // are already open, with a fresh congestion window (a persistent connection after idling): no
 // handshake is paid, except at the first contact of a pair of hosts that Prepare has not named.
 class Network {
@@ -54,29 +55,41 @@ class Network {
 
   virtual ~Network() = default;
 
+  // The virtual time reached: 0 before the first AdvanceTo; within a `done`, the flow's end.
+  virtual Time Now() const = 0;
+
   // Opens connections from `from` to `to` ahead of time. Only before the first AdvanceTo.
   virtual void Prepare(int from, int to, int streams) = 0;
 
   // Starts a flow at Now. `done` is called exactly once, from within AdvanceTo, whatever the
   // outcome: a flow that makes no progress for TcpConfig::stall_timeout ends as kStalled. `done`
-  // may start and cancel flows. Throws std::invalid_argument on a host or size out of range.
+  // may start and cancel flows; an exception it throws reaches the caller of AdvanceTo and leaves
+  // the network usable. Throws std::invalid_argument on a host or size out of range, or when both
+  // ends are the same host.
   virtual FlowId Start(const Flow& flow, OnDone done) = 0;
 
   // Ends the flow as kCancelled; `done` is called within the next AdvanceTo. No effect on ended
   // flows.
   virtual void Cancel(FlowId id) = 0;
 
-  // A lower bound for the time of the next completion; nothing when no flow is active.
+  // A lower bound for the time of the next completion; nothing when no flow is active. A cancelled
+  // flow is active until its `done` has been called.
   virtual std::optional<Time> NextEvent() const = 0;
 
-  // Lets virtual time pass up to `t` and returns the time reached: earlier than `t` when a flow
-  // completed (its `done` has been called at that time) or when about 0.1 s of wall time went by.
+  // Lets virtual time pass up to `t` (not before Now) and returns the time reached: earlier than
+  // `t` when flows completed (their `done` has been called at that time) or when about 0.1 s of
+  // wall time went by. Flows that complete at `t` itself are done when it returns `t`.
   virtual Time AdvanceTo(Time t) = 0;
 };
 
+// Throws std::invalid_argument with one line when a flow names no two hosts of the topology, a
+// negative size or no stream: what every level checks in Start.
+void CheckFlow(const Flow& flow, const Topology& topology);
+
 // The ideal level: latency and max-min fair shares of the links, without TCP: no start-up, no
-// losses, no headers. A lower bound of what the other levels need. Throws std::invalid_argument as
-// Topology::Validate does. The packet level is in sim/ns3/packet_network.h.
+// losses, no headers. A flow with k streams counts k times at every link. A lower bound of what the
+// other levels need. Throws std::invalid_argument as Topology::Validate and TcpConfig::Validate do.
+// The packet level is in sim/ns3/packet_network.h.
 std::unique_ptr<Network> MakeIdealNetwork(const Topology& topology, const TcpConfig& tcp);
 
 }  // namespace spes::sim

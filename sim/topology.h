@@ -39,18 +39,20 @@ struct Topology {
   std::vector<std::string> sites;
   std::vector<std::vector<SitePath>> paths;  // [site][site], symmetric
 
-  // Round trip between two hosts when all queues are empty: both access links and the path.
+  // Round trip between two different hosts when all queues are empty: both access links and the
+  // path.
   Time Rtt(int a, int b) const;
   // The smallest link rate from `a` to `b`, bit/s.
   double BottleneckBps(int a, int b) const;
-  // The longest round trip of any pair of hosts that uses host `a`'s access link.
+  // The longest round trip of any pair of hosts that uses host `a`'s access link; 0 for a lone
+  // host.
   Time LongestRtt(int a) const;
   // Loss of a packet on its way from `a` to `b`: 1 − Π(1 − loss of each link).
   double PathLoss(int a, int b) const;
 
   // Throws std::invalid_argument with one line that names what is wrong: no hosts, a site out of
   // range, a matrix that is not square or symmetric, a rate that is not positive, a negative RTT, a
-  // loss outside [0,1).
+  // loss outside [0,1), a queue that is not positive.
   void Validate() const;
 };
 
@@ -62,6 +64,10 @@ struct TcpConfig {
   int streams = 1;                   // parallel connections per bulk transfer
   Time stall_timeout = std::chrono::minutes(5);
   std::uint64_t seed = 1;  // of random losses
+
+  // Throws std::invalid_argument with one line: an unknown congestion control, a segment outside
+  // [536, 65000] bytes, a window or number of streams below 1, a time-out that is not positive.
+  void Validate() const;
 };
 
 }  // namespace spes::sim

@@ -28,10 +28,12 @@ std::optional<Time> ParseDuration(std::string_view text);
 std::optional<double> ParseBitRate(std::string_view text);  // bit/s
 std::optional<std::int64_t> ParseByteSize(std::string_view text);
 
-// The shortest exact-enough text, readable by the parsers above: "40 ms", "2.5 min", "100 Mbps",
-// "1.9 GB".
-std::string FormatDuration(Time t);
-std::string FormatBitRate(double bits_per_s);
-std::string FormatByteSize(std::int64_t bytes);
+// Text of a value with its unit: "40 ms", "2.5 min", "100 Mbps", "1.9 GB". With digits = 0 the
+// shortest text that the parsers above read back to exactly this value, for files; with digits > 0
+// rounded to that many significant digits, for people. Negative durations and sizes get a minus
+// sign, which the parsers refuse; a rate must be finite and not negative (asserted).
+std::string FormatDuration(Time t, int digits = 0);
+std::string FormatBitRate(double bits_per_s, int digits = 0);
+std::string FormatByteSize(std::int64_t bytes, int digits = 0);
 
 }  // namespace spes::sim

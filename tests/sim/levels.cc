@@ -1,0 +1,42 @@
+#include "tests/sim/levels.h"
+
+#include <ostream>
+
+#ifdef SPES_NS3
+#include "sim/ns3/packet_network.h"
+#endif
+
+namespace spes::sim {
+
+std::vector<Level> Levels() {
+  std::vector<Level> levels = {{.name = "ideal", .make = MakeIdealNetwork}};
+#ifdef SPES_NS3
+  levels.push_back({.name = "packet", .make = MakePacketNetwork, .packets = true});
+#endif
+  return levels;
+}
+
+std::string LevelName(const testing::TestParamInfo<Level>& info) { return info.param.name; }
+
+Topology Star(int n, const AccessLink& link) {
+  Topology topology;
+  for (int i = 0; i < n; ++i) {
+    topology.hosts.push_back({.name = "host" + std::to_string(i), .site = 0, .link = link});
+  }
+  topology.sites = {"here"};
+  topology.paths = {{SitePath{}}};
+  return topology;
+}
+
+FlowResult Transfer(Network& network, const Flow& flow) {
+  FlowResult result;
+  bool ended = false;
+  network.Start(flow, [&](const FlowResult& r) {
+    result = r;
+    ended = true;
+  });
+  while (!ended) network.AdvanceTo(kNever);
+  return result;
+}
+
+}  // namespace spes::sim

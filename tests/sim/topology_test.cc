@@ -1,0 +1,108 @@
+#include "sim/topology.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+namespace spes::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+Topology Sample() {
+  Topology topology;
+  topology.sites = {"east", "west"};
+  const SitePath local{.rtt = 2ms, .bps = 10e9}, wide{.rtt = 60ms, .bps = 0.5e9, .loss = 0.01};
+  topology.paths = {{local, wide}, {wide, local}};
+  topology.hosts = {
+      {.name = "a", .site = 0, .link = {.down_bps = 200e6, .up_bps = 20e6, .rtt = 10ms}},
+      {.name = "b", .site = 0, .link = {.down_bps = 1e9, .up_bps = 1e9, .rtt = 4ms, .loss = 0.1}},
+      {.name = "c", .site = 1, .link = {.down_bps = 100e6, .up_bps = 2e9, .rtt = 20ms}}};
+  return topology;
+}
+
+TEST(Topology, RoundTripsAddUp) {
+  const Topology topology = Sample();
+  EXPECT_EQ(topology.Rtt(0, 1), 16ms);
+  EXPECT_EQ(topology.Rtt(0, 2), 90ms);
+  EXPECT_EQ(topology.Rtt(2, 0), 90ms);
+  EXPECT_EQ(topology.LongestRtt(1), 84ms);
+  EXPECT_EQ(topology.LongestRtt(0), 90ms);
+}
+
+TEST(Topology, TheSlowestLinkOfEachDirectionCounts) {
+  const Topology topology = Sample();
+  EXPECT_EQ(topology.BottleneckBps(0, 1), 20e6);
+  EXPECT_EQ(topology.BottleneckBps(1, 0), 200e6);
+  EXPECT_EQ(topology.BottleneckBps(2, 1), 0.5e9);
+  EXPECT_EQ(topology.BottleneckBps(1, 2), 100e6);
+}
+
+TEST(Topology, LossesCombine) {
+  EXPECT_DOUBLE_EQ(Sample().PathLoss(1, 2), 1 - 0.9 * 0.99);
+  EXPECT_DOUBLE_EQ(Sample().PathLoss(0, 0), 0);
+}
+
+TEST(Topology, EachMistakeIsNamed) {
+  EXPECT_NO_THROW(Sample().Validate());
+  const auto refused = [](const std::function<void(Topology&)>& spoil, const std::string& text) {
+    Topology topology = Sample();
+    spoil(topology);
+    try {
+      topology.Validate();
+      ADD_FAILURE() << "accepted: " << text;
+    } catch (const std::invalid_argument& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr(text));
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    }
+  };
+  const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
+  refused([](Topology& t) { t.hosts.clear(); }, "no hosts");
+  refused([](Topology& t) { t.sites.clear(), t.paths.clear(); }, "no sites");
+  refused([](Topology& t) { t.hosts[1].site = 2; }, "host 'b' stands at site 2");
+  refused([](Topology& t) { t.hosts[1].site = -1; }, "host 'b' stands at site -1");
+  refused([](Topology& t) { t.paths.pop_back(); }, "1 rows for 2 sites");
+  refused([](Topology& t) { t.paths[1].pop_back(); }, "row 'west'");
+  refused([](Topology& t) { t.paths[1][0].rtt = 61ms; }, "'east' and 'west' differs");
+  refused([](Topology& t) { t.paths[0][1].bps = 1; }, "symmetric");
+  refused([](Topology& t) { t.paths[0][1].loss = 0; }, "symmetric");
+  refused([](Topology& t) { t.paths[0][1].queue_bdp = 3; }, "symmetric");
+  refused([](Topology& t) { t.paths[0][0].bps = 0; }, "positive");
+  refused([](Topology& t) { t.paths[0][0].rtt = -1ns; }, "cannot be negative");
+  refused([](Topology& t) { t.paths[1][1].loss = 1; }, "[0, 1)");
+  refused([](Topology& t) { t.hosts[0].link.up_bps = -5; }, "the up link of host 'a'");
+  refused([=](Topology& t) { t.hosts[2].link.down_bps = nan; }, "the down link of host 'c'");
+  refused([=](Topology& t) { t.hosts[2].link.down_bps = inf; }, "the down link of host 'c'");
+  refused([](Topology& t) { t.hosts[0].link.loss = 1.5; }, "host 'a' has a loss of 1.5");
+  refused([](Topology& t) { t.hosts[0].link.loss = -0.1; }, "loss");
+  refused([=](Topology& t) { t.hosts[0].link.loss = nan; }, "loss");
+  refused([](Topology& t) { t.hosts[0].link.rtt = -1ms; }, "host 'a' has a round trip");
+  refused([](Topology& t) { t.hosts[0].link.queue_bdp = 0; }, "queue");
+}
+
+TEST(TcpConfig, EachMistakeIsNamed) {
+  const auto refused = [](const TcpConfig& tcp, const std::string& text) {
+    try {
+      tcp.Validate();
+      ADD_FAILURE() << "accepted: " << text;
+    } catch (const std::invalid_argument& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr(text));
+    }
+  };
+  EXPECT_NO_THROW(TcpConfig{}.Validate());
+  EXPECT_NO_THROW(TcpConfig{.congestion = "reno"}.Validate());
+  refused({.congestion = "vegas"}, "'vegas'");
+  refused({.segment_bytes = 100}, "100 bytes");
+  refused({.segment_bytes = 70000}, "70000 bytes");
+  refused({.initial_window = 0}, "initial window");
+  refused({.streams = 0}, "streams");
+  refused({.stall_timeout = 0s}, "stall");
+}
+
+}  // namespace
+}  // namespace spes::sim
