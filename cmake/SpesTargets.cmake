@@ -1,5 +1,6 @@
 # Own targets: one library per room, every *.cc of the folders named.
 include(GNUInstallDirs)
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
 add_library(spes_options INTERFACE)
 target_compile_options(spes_options INTERFACE -Wall -Wextra -Werror)
@@ -9,9 +10,17 @@ if(SPES_ARCH)
 endif()
 # A product and a sum stay two roundings everywhere: results do not depend on what the optimiser fuses.
 target_compile_options(spes_options INTERFACE -ffp-contract=off)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
+  # ccache preprocesses first, and GCC then needs this to know the precompiled header again.
+  target_compile_options(spes_options INTERFACE -fpch-preprocess)
+endif()
+set(spes_test_timeout 300)
 if(SPES_SANITIZE)
-  target_compile_options(spes_options INTERFACE -fsanitize=${SPES_SANITIZE} -fno-omit-frame-pointer)
+  # LibTorch and ns-3 are not instrumented: cmake/sanitizers/ lists what that makes them report wrongly.
+  target_compile_options(spes_options INTERFACE -fsanitize=${SPES_SANITIZE} -fno-sanitize-recover=all
+                                                -fno-omit-frame-pointer)
   target_link_options(spes_options INTERFACE -fsanitize=${SPES_SANITIZE})
+  set(spes_test_timeout 1500)
 endif()
 
 # spes_sources(<out> <folder>...): the *.cc files directly in these folders.
@@ -27,6 +36,10 @@ endfunction()
 # spes_library(<name> SOURCES ... PUBLIC ... PRIVATE ...)
 function(spes_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  if(NOT arg_SOURCES)  # a room that is still empty
+    set(arg_SOURCES ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc)
+    file(TOUCH ${arg_SOURCES})
+  endif()
   add_library(${name} STATIC ${arg_SOURCES})
   set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
   target_link_libraries(${name} PUBLIC spes_options ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
@@ -41,5 +54,5 @@ function(spes_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} spes_options GTest::gmock GTest::gtest GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE SPES_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  gtest_discover_tests(${name} PROPERTIES TIMEOUT 300 DISCOVERY_TIMEOUT 120)
+  gtest_discover_tests(${name} PROPERTIES TIMEOUT ${spes_test_timeout} DISCOVERY_TIMEOUT 120)
 endfunction()

@@ -23,7 +23,7 @@ if(Ns3_FOUND AND NOT TARGET ns3::core)
     add_library(ns3::${module} SHARED IMPORTED)
     set_target_properties(ns3::${module} PROPERTIES
       IMPORTED_LOCATION ${Ns3_${variable}_LIBRARY}
-      INTERFACE_SYSTEM_INCLUDE_DIRECTORIES ${ns3_include})
+      INTERFACE_INCLUDE_DIRECTORIES ${ns3_include})
     target_link_options(ns3::${module} INTERFACE LINKER:--allow-shlib-undefined)
   endforeach()
 endif()
