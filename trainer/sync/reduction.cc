@@ -42,22 +42,24 @@ Reduction::Reduction(const Allocation& allocation, const World& previous, std::v
       pending_(static_cast<int>(members_.size())),
       sums_(previous.blocks.size()) {}
 
-void Reduction::Add(int node, std::vector<NodeBlock> blocks, double weight) {
-  if (!(weight > 0)) throw std::invalid_argument("a weight in a mean must be positive");
+void Reduction::CheckAwaited(int node) const {
   if (!std::binary_search(members_.begin(), members_.end(), node) || waiting_.contains(node) ||
-      (next_ < members_.size() ? node < members_[next_] : true)) {
+      next_ == members_.size() || node < members_[next_]) {
     throw std::logic_error("node " + std::to_string(node) + " is not awaited in this reduction");
   }
+}
+
+void Reduction::Add(int node, std::vector<NodeBlock> blocks, double weight) {
+  if (!(weight > 0)) throw std::invalid_argument("a weight in a mean must be positive");
+  CheckAwaited(node);
   waiting_.emplace(node, Upload{std::move(blocks), weight});
   --pending_;
   Settle();
 }
 
 void Reduction::Exclude(int node) {
-  if (!std::binary_search(members_.begin(), members_.end(), node) ||
-      !waiting_.emplace(node, Upload{}).second) {
-    throw std::logic_error("node " + std::to_string(node) + " is not awaited in this reduction");
-  }
+  CheckAwaited(node);
+  waiting_.emplace(node, Upload{});
   --pending_;
   Settle();
 }
@@ -70,18 +72,20 @@ void Reduction::Settle() {
       if (!allocation_.Trains(found->first, block.id)) {
         throw std::logic_error("a contribution to a block of another node");
       }
-      AddToSum(sums_[static_cast<std::size_t>(block.id)], block, found->second.weight);
+      AddToSum(sums_[static_cast<std::size_t>(block.id)], found->first, block,
+               found->second.weight);
     }
     waiting_.erase(found);
     ++next_;
   }
 }
 
-void Reduction::AddToSum(Sum& sum, const NodeBlock& block, double weight) {
+void Reduction::AddToSum(Sum& sum, int node, const NodeBlock& block, double weight) {
   sum.weight += weight;
   if (!sum.single && !sum.total) {
     sum.single = block.data;
     sum.single_weight = weight;
+    sum.single_node = node;
     return;
   }
   const bool f32 = previous_.table->dtype() == DType::kFloat32;
@@ -94,20 +98,23 @@ void Reduction::AddToSum(Sum& sum, const NodeBlock& block, double weight) {
   add(*sum.total, *block.data, weight);
 }
 
-World Reduction::Finish(Version version) {
+Reduction::Result Reduction::Finish(Version version) {
   if (pending_ != 0) throw std::logic_error("a reduction was finished before all members settled");
-  World world = previous_;
+  Result result{std::move(previous_), std::vector<int>(sums_.size(), kUnchanged)};
+  World& world = result.world;
+  const auto divide = world.table->dtype() == DType::kFloat32 ? Divide<float> : Divide<double>;
   for (std::size_t i = 0; i < sums_.size(); ++i) {
     Sum& sum = sums_[i];
     if (sum.total) {
-      (world.table->dtype() == DType::kFloat32 ? Divide<float> : Divide<double>)(*sum.total,
-                                                                                 sum.weight);
+      divide(*sum.total, sum.weight);
       world.blocks[i] = {version, SharedBuffer(std::move(sum.total))};
+      result.source[i] = kComputed;
     } else if (sum.single) {
       world.blocks[i] = {version, std::move(sum.single)};
+      result.source[i] = sum.single_node;
     }
   }
-  return world;
+  return result;
 }
 
 }  // namespace spes::trainer

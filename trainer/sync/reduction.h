@@ -38,7 +38,14 @@ class Reduction {
 
   // All members must be settled. The new world: contributed blocks with version `version`, the
   // others as before. A block with a single contribution is that contribution's buffer, not a copy.
-  World Finish(Version version);
+  struct Result {
+    World world;
+    // For each block the node whose contribution was adopted as it is; kComputed where several were
+    // averaged, kUnchanged where none came.
+    std::vector<int> source;
+  };
+  static constexpr int kComputed = -1, kUnchanged = -2;
+  Result Finish(Version version);
 
  private:
   struct Upload {
@@ -47,12 +54,14 @@ class Reduction {
   };
   struct Sum {
     SharedBuffer single;  // the only contribution so far
+    int single_node = kUnchanged;
     double single_weight = 0;
     std::unique_ptr<Buffer> total;  // Σ w x, from the second contribution on
     double weight = 0;              // Σ w
   };
   void Settle();
-  void AddToSum(Sum& sum, const NodeBlock& block, double weight);
+  void CheckAwaited(int node) const;
+  void AddToSum(Sum& sum, int node, const NodeBlock& block, double weight);
 
   const Allocation& allocation_;
   World previous_;

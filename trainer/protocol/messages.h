@@ -1,0 +1,110 @@
+// What a coordinator and its peers say to each other. Plain values: no sockets, no clocks, no
+// LibTorch.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "trainer/node.h"
+#include "trainer/sync/world.h"
+
+namespace spes::trainer {
+
+using NodeId = std::int32_t;
+inline constexpr NodeId kCoordinator = -1;
+
+// What a peer is to do next. Rounds and steps are the coordinator's count, from 1, never the peer's
+// own.
+struct RoundOrder {
+  std::int32_t round = 0;
+  std::int64_t first_step = 0;
+  std::int32_t steps = 0;
+};
+
+// Peer: I want to take part. `world_hash`: of the model that the peer starts from.
+struct Join {
+  std::string scenario_hash;
+  std::string world_hash;
+};
+
+// A block's published value.
+struct SentBlock {
+  BlockId id = 0;
+  Version version = 0;
+  SharedBuffer data;
+};
+
+// Coordinator: you are in; adopt `blocks` (those whose published value you lack) and do `order`.
+struct Admit {
+  std::vector<SentBlock> blocks;
+  RoundOrder order;
+};
+
+// A block as a peer has trained it.
+struct OfferedBlock {
+  BlockId id = 0;
+  std::uint64_t checksum = 0;  // BlockChecksum of the values as they left the peer
+  SharedBuffer data;
+};
+
+// Peer: the result of an order.
+struct Offer {
+  RoundOrder order;
+  std::int64_t tokens = 0;
+  double start_s = 0, compute_s = 0;        // virtual, the peer's clock
+  std::vector<analysis::StepRecord> steps;  // round, node and virtual_s filled in
+  RoutingCounts routing;
+  std::vector<OfferedBlock> blocks;
+};
+
+enum class RejectReason {
+  kScenario,    // another scenario, or a node that is not in it
+  kCorrupt,     // a checksum does not match: send the offer again
+  kNotFinite,   // a parameter is not finite
+  kUnexpected,  // blocks or sizes that are not this node's, or a round of the future
+};
+std::string_view Name(RejectReason reason);
+
+// Coordinator: what you sent is not taken.
+struct Reject {
+  RejectReason reason = RejectReason::kUnexpected;
+  std::int32_t round = 0;
+  std::string detail;  // one line
+};
+
+// Coordinator: round `version` is published; adopt `blocks`. A block that the peer trained and
+// whose published value is the peer's own is not among them.
+struct Update {
+  Version version = 0;
+  double waited_s = 0;  // from the offer's arrival to this message, the coordinator's clock
+  std::vector<SentBlock> blocks;
+  std::optional<RoundOrder> next;  // nothing: the run is over
+};
+
+// Peer: the update of this round is adopted. Durations on the peer's clock.
+struct Applied {
+  Version version = 0;
+  double up_s = 0, down_s = 0;
+};
+
+// Either side: I am going.
+struct Leave {
+  std::string reason;
+};
+
+using Message = std::variant<Join, Admit, Offer, Reject, Update, Applied, Leave>;
+
+// "join", "offer", …
+std::string_view Name(const Message& message);
+
+// The round a message belongs to; 0 where it belongs to none.
+std::int32_t RoundOf(const Message& message);
+
+// True for messages that carry parameters.
+bool IsBulk(const Message& message);
+
+}  // namespace spes::trainer

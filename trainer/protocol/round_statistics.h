@@ -1,0 +1,30 @@
+// What the log says about a published round.
+#pragma once
+
+#include <vector>
+
+#include "analysis/records.h"
+#include "trainer/node.h"
+#include "trainer/sync/world.h"
+
+namespace spes::trainer {
+
+// ‖after − before‖₂ for each block, in double.
+std::vector<double> UpdateNorms(const World& before, const World& after);
+
+// One row per layer that has experts. `sums`: of all nodes that arrived.
+std::vector<analysis::RoutingRecord> RoutingRows(int round, const RoutingCounts& sums);
+
+struct ExpertInputs {
+  const BlockTable& table;
+  const RoutingCounts& routing;                          // of all nodes that arrived
+  const std::vector<double>& update_norms;               // [block]
+  const std::vector<std::vector<double>>& similarities;  // [layer] of [E, E], or empty
+  const std::vector<int>& owners;                        // [block]: first trainer
+  const std::vector<Version>& delivered;                 // [block]: round of the last contribution
+};
+
+// One row per expert of each layer.
+std::vector<analysis::ExpertRecord> ExpertRows(int round, const ExpertInputs& in);
+
+}  // namespace spes::trainer
