@@ -19,6 +19,7 @@ struct StepRecord {
   double ce = 0, z = 0, lb = 0, rz = 0;
   double grad_norm = 0;  // before clipping
   double lr = 0;
+  bool operator==(const StepRecord&) const = default;
 };
 
 // One round of the whole run, written when its world is published.
@@ -31,6 +32,7 @@ struct RoundRecord {
   double alpha = 0;                           // of the merge; 0 where none took place
   double mean_ce = 0;                         // over the round's steps and nodes
   double update_norm = 0;                     // ‖world after − world before‖₂
+  bool operator==(const RoundRecord&) const = default;
 };
 
 // One node's share of a round; its time is the sum of the four parts.
@@ -40,18 +42,20 @@ struct NodeRoundRecord {
   double compute_s = 0, up_s = 0, wait_s = 0, down_s = 0;
   std::int64_t up_bytes = 0, down_bytes = 0;
   std::int32_t arrived = 0, late = 0;  // 0 or 1
+  bool operator==(const NodeRoundRecord&) const = default;
 };
 
 struct FlowRecord {
   std::uint64_t flow = 0;
   std::int32_t from = 0, to = 0;  // nodes; the coordinator is −1
-  std::string message;            // kind of the message carried
+  std::string message = {};       // kind of the message carried
   std::int32_t round = 0;
   double start_s = 0, end_s = 0;
   std::int64_t bytes = 0, wire_bytes = 0, retransmitted_bytes = 0, retransmissions = 0, drops = 0;
   double rtt_min_s = 0, rtt_mean_s = 0;  // NaN where not measured
   double goodput_bps = 0;
-  std::string outcome;
+  std::string outcome = {};
+  bool operator==(const FlowRecord&) const = default;
 };
 
 struct ExpertRecord {
@@ -61,6 +65,7 @@ struct ExpertRecord {
   double nearest_similarity = 0;  // highest cosine of w1 to another expert; NaN where there is none
   std::int32_t nearest = -1;
   std::int32_t staleness = 0;  // rounds since the expert's trainers last delivered
+  bool operator==(const ExpertRecord&) const = default;
 };
 
 // Routing of one layer in one round, over all nodes.
@@ -69,37 +74,42 @@ struct RoutingRecord {
   double entropy = 0;             // of the routed shares, nats
   double imbalance = 0;           // largest share × number of experts; 1 is perfect
   double mean_token_entropy = 0;  // mean over tokens of the router distribution's entropy, nats
+  bool operator==(const RoutingRecord&) const = default;
 };
 
 struct EvalRecord {
   std::int32_t round = 0;  // 0: before training
   std::int64_t step = 0;
   double virtual_s = 0;
-  std::string domain;
+  std::string domain = {};
   std::int64_t tokens = 0;
   double ce = 0, perplexity = 0;
   std::int64_t bytes_so_far = 0;  // up and down, all nodes
+  bool operator==(const EvalRecord&) const = default;
 };
 
 struct MemoryRecord {
   std::int32_t node = 0;  // −1: the coordinator, −2: this process
-  std::string kind;
+  std::string kind = {};
   std::int64_t predicted_bytes = 0, measured_bytes = 0;  // −1 where not known
+  bool operator==(const MemoryRecord&) const = default;
 };
 
 struct EventRecord {
   double virtual_s = 0;
   std::int32_t node = 0;  // −1: the coordinator
-  std::string kind;       // join, admit, reject, leave, lost, merge, checkpoint, …
-  std::string detail;
+  std::string kind = {};  // join, admit, reject, leave, lost, merge, checkpoint, …
+  std::string detail = {};
+  bool operator==(const EventRecord&) const = default;
 };
 
 // What the root of the log says about the whole run.
 struct RunInfo {
-  std::string scenario;  // resolved, YAML text
-  std::string scenario_hash;
+  std::string scenario = {};  // resolved, YAML text
+  std::string scenario_hash = {};
   std::uint64_t seed = 0;
-  std::string charged;  // what time, bytes and memory are charged as; empty: as the model itself
+  // What time, bytes and memory are charged as; empty: as the model itself.
+  std::string charged = {};
 };
 
 enum class RunStatus { kRunning, kComplete, kInterrupted, kFailed };

@@ -10,9 +10,10 @@ namespace spes::analysis {
 
 struct RunLog {
   RunInfo info;
-  std::string status;      // running, complete, interrupted, failed
+  std::string status;      // running (also after a crash), complete, interrupted, failed
   std::string world_hash;  // empty until the end
   std::string program_version;
+  std::string host;
   std::vector<StepRecord> steps;
   std::vector<RoundRecord> rounds;
   std::vector<NodeRoundRecord> node_rounds;
@@ -24,8 +25,9 @@ struct RunLog {
   std::vector<EventRecord> events;
 };
 
-// Throws std::runtime_error, one line, when the file is absent, not a run log, or of a newer
-// schema.
+// Changes nothing in the file: marks that a crashed writer left are read over, not cleared. A table
+// or column that an older program did not write is empty, or has its record's default. Throws
+// std::runtime_error, one line, when the file is absent, not a run log, or of a newer schema.
 RunLog ReadRunLog(const std::string& path);
 
 }  // namespace spes::analysis
