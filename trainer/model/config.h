@@ -48,8 +48,11 @@ std::shared_ptr<const BlockTable> MakeBlockTable(const ModelConfig& config);
 std::int64_t ActiveElements(const ModelConfig& config);
 
 // Floating-point operations of one training step (forward and backward) per token of a sequence of
-// `context` tokens: 6 per active matrix element, and attention's 12·L·heads·head_width·context/2.
-// `trainable_share` of expert gradients: frozen experts save a third of their part.
-double TrainingFlopsPerToken(const ModelConfig& config, std::int64_t context);
+// `context` tokens: 2 per element of the active matrices for the product itself, 2 for the gradient
+// of its input, 2 for the gradient of the matrix, and attention's 12·L·heads·head_width·context/2.
+// `trainable_experts`: the share of the experts that the node trains; the others need no gradient
+// of their matrices (routing taken as even).
+double TrainingFlopsPerToken(const ModelConfig& config, std::int64_t context,
+                             double trainable_experts = 1);
 
 }  // namespace spes::trainer

@@ -1,7 +1,7 @@
 // A round of SPES reads from top to bottom: peers join (Join), all are ordered to train H steps
 // (BeginRound), their results come in (Offer, Check, Accept), the round closes (CloseRound: reduce
 // and merge), the new world is published (Publish) and everyone is sent what it lacks (SendUpdate).
-// Source: algorithm.md "Round" (arXiv 2602.11543).
+// Source: arXiv 2602.11543.
 #include "trainer/protocol/coordinator.h"
 
 #include <fmt/format.h>

@@ -35,7 +35,7 @@ std::vector<std::vector<int>> NearestExperts(const std::vector<double>& similari
                                              int donors);
 
 // w_i += α · mean_j(w_j − w_i) over the donors j of i, for w1, v1 and w2 alike, all reads before
-// any write. Source: algorithm.md "Round", step 3 (arXiv 2602.11543). Returns the world with new
+// any write. Source: arXiv 2602.11543, expert merging warm-up. Returns the world with new
 // expert blocks of version `version`; layers with fewer than two experts are left as they are.
 // `similarities`, when given, receives each layer's matrix before merging (empty for layers without
 // experts).

@@ -17,7 +17,7 @@ namespace spes::trainer {
 // does not depend on arrivals: an upload waits until every lower member has been added or excluded,
 // and its shared blocks are freed as soon as it has been added.
 //
-// Source: algorithm.md "Round", step 2 (arXiv 2602.11543): S = Σ w_n S_n / Σ w_n over the nodes
+// Source: arXiv 2602.11543, the synchronisation step: S = Σ w_n S_n / Σ w_n over the nodes
 // that arrived; an expert is the mean over its trainers, which for one owner is the owner's copy
 // itself.
 class Reduction {

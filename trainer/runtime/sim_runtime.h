@@ -1,0 +1,72 @@
+// The protocol in virtual time: messages cross a network model, work runs on a pool of threads.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/recorder.h"
+#include "sim/event_loop.h"
+#include "sim/network.h"
+#include "trainer/protocol/runtime.h"
+#include "trainer/runtime/compute_pool.h"
+
+namespace spes::trainer {
+
+// All endpoints of a simulated run. Node n is host n of the network, the coordinator is host
+// `nodes`. Work is handed to the pool at once and is due when its charged time is over; only then
+// does virtual time wait for it. Messages with parameters share one queue per pair of endpoints, so
+// that they arrive in order; all others overtake them.
+class SimRuntime {
+ public:
+  // Called on the loop's thread.
+  using OnMessage = std::function<void(NodeId from, const Message&)>;
+  // `peer` cannot be reached from here: a message to or from it was given up by the network.
+  using OnLost = std::function<void(NodeId peer, const std::string& reason)>;
+
+  // References must outlive the runtime. `streams`: parallel connections of a message with
+  // parameters. Opens the connections between the coordinator and every node.
+  SimRuntime(sim::EventLoop& loop, sim::Network& network, ComputePool& pool,
+             analysis::Recorder& recorder, int nodes, int streams);
+  ~SimRuntime();
+
+  // The endpoint of a node, or of kCoordinator. Lives as long as the SimRuntime.
+  Runtime& endpoint(NodeId id);
+
+  // Before the first message. `lost` may be empty.
+  void Connect(NodeId id, OnMessage on_message, OnLost lost = {});
+
+ private:
+  class Endpoint;
+  struct Transfer {
+    Message message;
+    std::int64_t bytes;
+    std::function<void()> delivered;
+  };
+  struct Channel {  // of messages with parameters, one at a time
+    std::deque<Transfer> waiting;
+    bool busy = false;
+  };
+
+  int Host(NodeId id) const { return id == kCoordinator ? nodes_ : id; }
+  Endpoint& At(NodeId id) { return *endpoints_[static_cast<std::size_t>(Host(id))]; }
+  void Send(NodeId from, NodeId to, Transfer transfer);
+  void Start(NodeId from, NodeId to, Transfer transfer);
+  void OnFlowDone(NodeId from, NodeId to, const Transfer& transfer, const sim::FlowResult& result);
+
+  sim::EventLoop& loop_;
+  sim::Network& network_;
+  ComputePool& pool_;
+  analysis::Recorder& recorder_;
+  int nodes_;
+  int streams_;
+  std::vector<std::unique_ptr<Endpoint>> endpoints_;  // [host]
+  std::map<std::pair<NodeId, NodeId>, Channel> channels_;
+};
+
+}  // namespace spes::trainer
