@@ -25,6 +25,8 @@ void ThrowHdf5Error() {
 }
 
 QuietHdf5::QuietHdf5() {
+  static const herr_t once = H5dont_atexit();
+  static_cast<void>(once);
   H5Eget_auto2(H5E_DEFAULT, &print_, &data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }

@@ -26,7 +26,9 @@ Result Check(Result result) {
   return result;
 }
 
-// While it lives, HDF5 prints nothing to stderr from this thread.
+// While it lives, HDF5 prints nothing to stderr from this thread. Where the first one comes before
+// any HDF5 call, HDF5 does nothing when the program ends either: it would close what is still open,
+// and crashes on a file that it failed to write.
 class QuietHdf5 {
  public:
   QuietHdf5();
@@ -59,6 +61,8 @@ class Handle {
   }
 
   hid_t get() const { return id_; }
+  // Leaves it open for ever.
+  void Abandon() { id_ = H5I_INVALID_HID; }
   // Closes now. Throws Hdf5Error; the identifier is given up either way.
   void Reset() {
     if (id_ >= 0) Check(close_(std::exchange(id_, H5I_INVALID_HID)));

@@ -1,7 +1,6 @@
 #include "analysis/hdf5/log_writer.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -78,8 +77,10 @@ class Hdf5Recorder final : public Recorder {
     try {
       Create(file.temporary_path(), info);
     } catch (const Hdf5Error& error) {
-      Freeze();
-      throw std::runtime_error(Sentence(error.what()));
+      Abandon();
+      throw std::runtime_error(fmt::format(
+          "output file {}: cannot be written ({}); free some space there or name another", path,
+          error.what()));
     }
     file.MoveIntoPlace();
   }
@@ -228,27 +229,24 @@ class Hdf5Recorder final : public Recorder {
   void GiveUp(bool sound) noexcept {
     try {
       SetText("status", Name(RunStatus::kFailed), kStatusWidth);
+      if (sound) {
+        Check(H5Fflush(file_.get(), H5F_SCOPE_LOCAL));
+        Close();
+        return;
+      }
+      // Over what is there already, which may work where growing does not.
       const Handle root(H5Gopen2(file_.get(), "/", H5P_DEFAULT), H5Gclose);
       Check(H5Gflush(root.get()));
-      if (sound) Check(H5Fflush(file_.get(), H5F_SCOPE_LOCAL));
-    } catch (const std::exception&) {
-      sound = false;
-    }
-    try {
-      if (!sound) Freeze();
-      Close();
     } catch (const std::exception&) {
     }
+    Abandon();
   }
 
-  // From here on HDF5 writes into memory. After a failed write it keeps trying, in no safe order,
-  // until the process ends, and cannot close the file before it succeeds.
-  void Freeze() {
-    if (!Open()) return;
-    const int nowhere = memfd_create("spes-sim-log", MFD_CLOEXEC);
-    if (nowhere < 0) return;
-    dup2(nowhere, FileDescriptor());
-    close(nowhere);
+  // After a failed write HDF5 can neither close the file nor forget it. Not touched any more, the
+  // file is as after a kill: whole up to the last flush.
+  void Abandon() {
+    std::apply([](auto&... table) { (table.dataset.Abandon(), ...); }, tables_);
+    file_.Abandon();
   }
 
   std::string path_;
