@@ -33,7 +33,9 @@ class Dataset {
   // of HeldOut(d, …, context). The bigram is smoothed towards the unigram by the weight that is
   // best on them.
   virtual BaselineLoss Baseline(int d, std::int64_t context) const = 0;
-  // The stream of node `node` of `nodes`, by the sharing rule and the seed.
+  // The stream of node `node` of `nodes`, by the sharing rule and the seed (see sampler.h). Samples
+  // are windows of context + 1 tokens at stride `context`. Throws std::invalid_argument, one line,
+  // when nodes, domains and samples do not fit the rule.
   virtual std::unique_ptr<BatchSource> Source(int node, int nodes, std::int64_t context,
                                               std::uint64_t seed) const = 0;
 };
