@@ -1,4 +1,5 @@
-// A run, typed: everything that a scenario file can say. One docstring per field is in describe.cc.
+// A run, typed: everything that a scenario file can say. Keys, docstrings, units and limits of the
+// fields are in describe.cc.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +30,14 @@ struct TrainingSection {
 // Nodes that are alike.
 struct NodeGroup {
   int count = 1;
-  std::string site;  // empty: the network's first
+  std::string site;  // empty: the coordinator's
   double speed = 1;  // relative to nodes.compute
   sim::AccessLink link;
 };
 
 struct NodesSection {
   int count = 0;                  // 0: the sum of the groups; otherwise it must equal it
-  std::vector<NodeGroup> groups;  // none: `count` nodes with the default link at the first site
+  std::vector<NodeGroup> groups;  // none: `count` nodes with the default link at its site
   trainer::CostConfig compute;
 };
 
@@ -53,20 +54,27 @@ struct SyncSection {
 
 enum class Fidelity { kIdeal, kPacket };
 
-struct SiteSpec {
-  std::string name;
+// The path between two sites, or within one (a == b), as sim::SitePath.
+struct NetworkPath {
+  std::string a, b;
+  sim::Time rtt{0};
+  double bps = 1e9;
+  double loss = 0;
+  double queue_bdp = 1;
 };
 
-// Sites and the paths between them: inline, or read from `matrix`, a CSV with the columns a, b,
-// rtt_ms, gbps (each pair once, symmetric).
+// Sites exist by being named: in `paths`, in the matrix, by a group or by the coordinator. Every
+// pair of them needs a path, given inline or by `matrix`; within a site none is needed (no delay,
+// 100 Gbps). The reader turns the matrix into paths between the sites where somebody stands, so a
+// scenario as read has no matrix any more.
 struct NetworkSection {
   Fidelity fidelity = Fidelity::kPacket;
-  std::string matrix;              // path of the CSV; empty: a single site
-  std::vector<std::string> sites;  // those of the matrix that are used, in order; empty: all
-  std::string coordinator_site;    // empty: the first
+  std::vector<NetworkPath> paths;
+  std::string matrix;            // a CSV with the columns a, b, rtt_ms, gbps
+  double path_loss = 0;          // of the matrix's paths
+  double path_queue_bdp = 1;     // of the matrix's paths
+  std::string coordinator_site;  // empty: the first of the network
   sim::AccessLink coordinator_link{.down_bps = 10e9, .up_bps = 10e9};
-  double path_loss = 0;
-  double path_queue_bdp = 1;
   sim::TcpConfig tcp;
 };
 
@@ -78,7 +86,7 @@ struct OutputSection {
 };
 
 struct Scenario {
-  std::string name;  // of the file, without folder and ending
+  std::string name;  // empty: the file's, without folder and ending
   std::uint64_t seed = 1;
   trainer::ModelConfig model;
   trainer::DataConfig data;

@@ -1,0 +1,420 @@
+#include "scenarios/describe.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace spes::scenarios {
+
+bool Limits::Allow(double x) const {
+  return (above_min ? x > min : x >= min) && (below_max ? x < max : x <= max);
+}
+
+std::string Limits::Text(const std::function<std::string(double)>& number) const {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  std::string text;
+  if (min > -kInfinity)
+    text = fmt::format(" {} {}", above_min ? "above" : "of at least", number(min));
+  if (max < kInfinity) {
+    text +=
+        fmt::format("{} {} {}", text.empty() ? "" : " and", below_max ? "below" : "at most", max);
+  }
+  return text;
+}
+
+namespace {
+
+constexpr Limits kPositive = {.min = 0, .above_min = true};
+constexpr Limits kNotNegative = {.min = 0};
+constexpr Limits kShare = {.min = 0, .max = 1};                           // [0, 1]
+constexpr Limits kProbability = {.min = 0, .max = 1, .below_max = true};  // [0, 1)
+constexpr Limits kInside = {.min = 0, .max = 1, .above_min = true, .below_max = true};
+
+constexpr Limits kDuration = {.min = 0, .max = 1e7};  // 0 to about four months
+constexpr Limits kSomeTime = {.min = 0, .max = 1e7, .above_min = true};
+constexpr Limits kRate = {.min = 0, .max = 1e15, .above_min = true};
+constexpr double kMaxNodes = 100'000;
+
+// Upper limits keep products of sizes within 64 bits; nothing real is near them.
+constexpr Limits AtLeast(double min, double max = std::numeric_limits<double>::infinity()) {
+  return {.min = min, .max = max};
+}
+
+// Before the templates that call them.
+void Describe(sim::AccessLink& link, Visitor& v);
+void Describe(sim::TcpConfig& tcp, Visitor& v);
+void Describe(trainer::CostConfig& cost, Visitor& v);
+void Describe(trainer::DataConfig& data, Visitor& v);
+void Describe(trainer::DomainConfig& domain, Visitor& v);
+void Describe(trainer::MergeConfig& merge, Visitor& v);
+void Describe(NetworkPath& path, Visitor& v);
+void Describe(NetworkSection& network, Visitor& v);
+void Describe(NodeGroup& group, Visitor& v);
+void Describe(NodesSection& nodes, Visitor& v);
+void Describe(OutputSection& output, Visitor& v);
+void Describe(SyncSection& sync, Visitor& v);
+void Describe(TrainingSection& training, Visitor& v);
+
+template <class T>
+using Names = std::vector<std::pair<std::string_view, T>>;
+
+// One of several names, each for a value of `where`.
+template <class T>
+void OneOf(Visitor& v, const Field& field, T& where, Names<T> names) {
+  Choice choice;
+  for (const auto& [name, value] : names) choice.names.push_back(name);
+  choice.get = [&where, names] {
+    std::size_t i = 0;
+    while (i + 1 < names.size() && names[i].second != where) ++i;
+    return i;
+  };
+  choice.set = [&where, names](std::size_t i) { where = names[i].second; };
+  v.OnValue(field, choice);
+}
+
+template <class T>
+void Part(Visitor& v, std::string_view key, std::string_view doc, T& part, T initial = {}) {
+  v.OnSection({key, doc}, {[&part](Visitor& inner) { Describe(part, inner); },
+                           [&part, initial] { part = initial; }});
+}
+
+template <class T>
+void Many(Visitor& v, std::string_view key, std::string_view doc, std::vector<T>& items,
+          std::string_view shorthand = {}) {
+  v.OnList({key, doc},
+           {.size = [&items] { return items.size(); },
+            .resize = [&items](std::size_t n) { items.resize(n); },
+            .visit = [&items](std::size_t i, Visitor& inner) { Describe(items[i], inner); },
+            .reset = [&items](std::size_t i) { items[i] = T{}; },
+            .shorthand = shorthand});
+}
+
+void Describe(sim::AccessLink& link, Visitor& v) {
+  v.OnValue({"down", "Rate towards the host.", kRate, Unit::kBitRate}, &link.down_bps);
+  v.OnValue({"up", "Rate from the host.", kRate, Unit::kBitRate}, &link.up_bps);
+  v.OnValue({"rtt", "Round trip over this link alone; half of it in each direction.", kDuration},
+            &link.rtt);
+  v.OnValue({"loss", "Probability that a packet is lost, in each direction.", kProbability},
+            &link.loss);
+  v.OnValue({"queue_bdp",
+             "Buffer in front of each direction, in bandwidth-delay products: its rate times the "
+             "longest round trip through it.",
+             kPositive},
+            &link.queue_bdp);
+}
+
+void Describe(trainer::DomainConfig& domain, Visitor& v) {
+  using trainer::TokenType;
+  v.OnValue({"name", "Name of the domain in the log; of a corpus, its name by default."},
+            &domain.name);
+  v.OnValue(
+      {"corpus",
+       "An entry of the catalogue corpora.yaml. A list item that is a name alone means this. "
+       "Exactly one of corpus, files, tokens and synthetic says where the domain comes from."},
+      &domain.corpus);
+  v.OnValue({"files", "Text files, plain or .gz, put one after the other.", {}, Unit::kInputFile},
+            &domain.files);
+  v.OnValue({"tokens",
+             "Files of token ids, little-endian without a header; mapped, not loaded.",
+             {},
+             Unit::kInputFile},
+            &domain.tokens);
+  OneOf<TokenType>(v, {"token_type", "Type of the ids in `tokens`."}, domain.token_type,
+                   {{"uint16", TokenType::kUint16}, {"uint32", TokenType::kUint32}});
+  v.OnValue({"synthetic", "The built-in language, whose entropy is known; it needs no file."},
+            &domain.synthetic);
+  v.OnValue({"synthetic_tokens", "Length of the synthetic text.", kNotNegative},
+            &domain.synthetic_tokens);
+  v.OnValue({"limit_bytes", "Use only the first bytes of the text or tokens; 0 B: all of them.",
+             kNotNegative, Unit::kByteSize},
+            &domain.limit_bytes);
+}
+
+void Describe(trainer::DataConfig& data, Visitor& v) {
+  using trainer::Sharing, trainer::TokenizerKind;
+  Many(v, "domains", "The domains of the text; each has its own held-out part.", data.domains,
+       "corpus");
+  OneOf<TokenizerKind>(
+      v, {"tokenizer", "bytes: every byte is a token; sentencepiece: a trained model."},
+      data.tokenizer,
+      {{"bytes", TokenizerKind::kBytes}, {"sentencepiece", TokenizerKind::kSentencePiece}});
+  v.OnValue({"tokenizer_model", "File of the SentencePiece model.", {}, Unit::kInputFile},
+            &data.tokenizer_model);
+  v.OnValue({"held_out", "Share at the end of each domain that is never trained on.", kInside},
+            &data.held_out);
+  v.OnValue({"eval_tokens",
+             "Held-out tokens of each domain that an evaluation uses, evenly spaced.", AtLeast(1)},
+            &data.eval_tokens);
+  OneOf<Sharing>(v,
+                 {"sharing",
+                  "shuffled: every node draws from all text in its own order; disjoint: every node "
+                  "has its own part of each domain; by_domain: node n draws from domain n modulo "
+                  "their number; dirichlet: every node mixes the domains by its own draw."},
+                 data.sharing,
+                 {{"shuffled", Sharing::kShuffled},
+                  {"disjoint", Sharing::kDisjoint},
+                  {"by_domain", Sharing::kByDomain},
+                  {"dirichlet", Sharing::kDirichlet}});
+  v.OnValue({"dirichlet_alpha",
+             "Concentration of the dirichlet sharing: the smaller, the more unequal the nodes.",
+             kPositive},
+            &data.dirichlet_alpha);
+}
+
+void Describe(TrainingSection& training, Visitor& v) {
+  trainer::OptimizerConfig& o = training.optimizer;
+  v.OnValue({"steps", "Steps that every node trains.", AtLeast(1)}, &training.steps);
+  v.OnValue({"sequences", "Sequences of a node's step.", AtLeast(1, 1e6)}, &training.sequences);
+  v.OnValue({"micro_sequences",
+             "Sequences that pass through the model at once, their gradients added up; divides "
+             "`sequences`. 0: all of them.",
+             kNotNegative},
+            &training.micro_sequences);
+  v.OnValue({"context", "Tokens of a sequence.", AtLeast(1, 0x1p24)}, &training.context);
+  v.OnValue({"lr", "Peak learning rate of AdamW.", kPositive}, &o.lr);
+  v.OnValue({"warmup_steps", "Steps over which the learning rate rises linearly to its peak.",
+             kNotNegative},
+            &o.warmup_steps);
+  v.OnValue({"decay_steps", "Step at which the cosine decay ends. 0: the last step of the run.",
+             kNotNegative},
+            &o.decay_steps);
+  v.OnValue(
+      {"final_lr_fraction",
+       "Learning rate at which the warm-up starts and the decay ends, as a share of the peak.",
+       kShare},
+      &o.final_lr_fraction);
+  v.OnValue({"beta1", "AdamW: decay of the first moment.", kProbability}, &o.beta1);
+  v.OnValue({"beta2", "AdamW: decay of the second moment.", kProbability}, &o.beta2);
+  v.OnValue({"eps", "AdamW: added to the root of the second moment.", kPositive}, &o.eps);
+  v.OnValue({"weight_decay", "AdamW: decoupled decay of every trained parameter.", kNotNegative},
+            &o.weight_decay);
+  v.OnValue({"clip_norm",
+             "Largest global L2 norm of a node's gradients; beyond it they are scaled down. 0: no "
+             "clipping.",
+             kNotNegative},
+            &o.clip_norm);
+  v.OnValue({"start_from",
+             "A saved world (safetensors) to start from instead of the initial one.",
+             {},
+             Unit::kInputFile},
+            &training.start_from);
+}
+
+void Describe(NodeGroup& group, Visitor& v) {
+  v.OnValue({"count", "Nodes of this group.", AtLeast(1, kMaxNodes)}, &group.count);
+  v.OnValue({"site", "Where they stand. Empty: with the coordinator."}, &group.site);
+  v.OnValue({"speed", "Their speed relative to nodes.compute: 0.5 takes twice as long.", kPositive},
+            &group.speed);
+  Part(v, "link", "The access link that each of them has for itself.", group.link);
+}
+
+void Describe(trainer::CostConfig& cost, Visitor& v) {
+  using trainer::ComputeCost;
+  OneOf<ComputeCost>(
+      v,
+      {"kind",
+       "How long a step takes in virtual time. fixed: step_time; flops: its "
+       "operations ÷ (device_flops × efficiency); measured: timed once at the start."},
+      cost.kind,
+      {{"fixed", ComputeCost::kFixed},
+       {"flops", ComputeCost::kFlops},
+       {"measured", ComputeCost::kMeasured}});
+  v.OnValue({"step_time", "Duration of a step at speed 1 where kind is fixed.", kDuration},
+            &cost.step_time);
+  v.OnValue(
+      {"device_flops", "Peak of a device in floating-point operations per second.", kPositive},
+      &cost.device_flops);
+  v.OnValue({"efficiency",
+             "Share of that peak which training reaches.",
+             {.min = 0, .max = 1, .above_min = true}},
+            &cost.efficiency);
+  v.OnValue(
+      {"jitter", "Spread of the step times: standard deviation of their logarithm; the mean stays.",
+       kNotNegative},
+      &cost.jitter);
+}
+
+void Describe(NodesSection& nodes, Visitor& v) {
+  v.OnValue({"count", "Number of nodes. 0: the sum of the groups; otherwise it must equal it.",
+             AtLeast(0, kMaxNodes)},
+            &nodes.count);
+  Many(v, "groups",
+       "Nodes that are alike, numbered in this order. Without groups, `count` nodes stand with the "
+       "coordinator and have the default link.",
+       nodes.groups);
+  Part(v, "compute", "Virtual time of a training step.", nodes.compute);
+}
+
+void Describe(trainer::MergeConfig& merge, Visitor& v) {
+  v.OnValue(
+      {"interval", "Steps between merges, a multiple of sync.every. 0: experts are never merged.",
+       kNotNegative},
+      &merge.interval);
+  v.OnValue({"alpha", "Strength of merging at step 0; it falls linearly to 0.", kShare},
+            &merge.alpha);
+  v.OnValue({"length", "Step at which the strength reaches 0.", kNotNegative}, &merge.length);
+  v.OnValue({"donors", "Most similar other experts that an expert moves towards.", AtLeast(1)},
+            &merge.donors);
+}
+
+void Describe(SyncSection& sync, Visitor& v) {
+  using trainer::AllocationKind;
+  v.OnValue({"every", "Local steps of a round, H.", AtLeast(1)}, &sync.every);
+  OneOf<AllocationKind>(
+      v,
+      {"allocation",
+       "Which experts a node trains. contiguous: neighbours; round_robin: every "
+       "N-th, N the number of nodes."},
+      sync.allocation,
+      {{"contiguous", AllocationKind::kContiguous}, {"round_robin", AllocationKind::kRoundRobin}});
+  OneOf<AggregationWeight>(
+      v,
+      {"weight",
+       "Weight of a node in the mean of the shared parameters: equal, or by "
+       "the tokens it trained on."},
+      sync.weight, {{"equal", AggregationWeight::kEqual}, {"tokens", AggregationWeight::kTokens}});
+  Part(v, "merge", "Merge warm-up: similar experts move towards each other while young.",
+       sync.merge);
+  v.OnValue({"quorum", "Uploads that end a round. 0: those of all nodes.", kNotNegative},
+            &sync.quorum);
+  v.OnValue(
+      {"deadline", "Time after which a round ends with the uploads that are there; none: it waits.",
+       kSomeTime},
+      &sync.deadline);
+}
+
+void Describe(NetworkPath& path, Visitor& v) {
+  v.OnValue({"a", "A site."}, &path.a);
+  v.OnValue({"b", "Another site, or the same for the path within it."}, &path.b);
+  v.OnValue({"rtt", "Round trip; half of it in each direction.", kDuration}, &path.rtt);
+  v.OnValue({"rate", "Rate of each direction, shared by all that pass.", kRate, Unit::kBitRate},
+            &path.bps);
+  v.OnValue({"loss", "Probability that a packet is lost, in each direction.", kProbability},
+            &path.loss);
+  v.OnValue({"queue_bdp", "Buffer of each direction in bandwidth-delay products.", kPositive},
+            &path.queue_bdp);
+}
+
+void Describe(sim::TcpConfig& tcp, Visitor& v) {
+  OneOf<std::string>(v, {"congestion", "Congestion control."}, tcp.congestion,
+                     {{"cubic", "cubic"}, {"reno", "reno"}});
+  v.OnValue({"segment_bytes", "Payload of a segment (MSS) in bytes.", {.min = 536, .max = 65000}},
+            &tcp.segment_bytes);
+  v.OnValue({"initial_window", "Initial congestion window in segments.", AtLeast(1)},
+            &tcp.initial_window);
+  v.OnValue({"streams", "Parallel connections that share one transfer.", AtLeast(1)}, &tcp.streams);
+  v.OnValue({"stall_timeout", "A transfer without progress for so long has failed.", kSomeTime},
+            &tcp.stall_timeout);
+  v.OnValue({"seed", "Seed of the random losses."}, &tcp.seed);
+}
+
+void Describe(NetworkSection& network, Visitor& v) {
+  OneOf<Fidelity>(v,
+                  {"fidelity",
+                   "ideal: latency and fair shares of the links; packet: every TCP segment, by "
+                   "ns-3."},
+                  network.fidelity, {{"ideal", Fidelity::kIdeal}, {"packet", Fidelity::kPacket}});
+  Many(v, "paths",
+       "Paths between sites, each pair once. Within a site none is needed: no delay, 100 Gbps.",
+       network.paths);
+  v.OnValue({"matrix",
+             "CSV with the columns a, b, rtt_ms (round trip) and gbps: the paths that are not in "
+             "`paths`.",
+             {},
+             Unit::kInputFile},
+            &network.matrix);
+  v.OnValue({"path_loss", "Packet loss on the paths of the matrix, each direction.", kProbability},
+            &network.path_loss);
+  v.OnValue({"path_queue_bdp", "Buffers of the paths of the matrix, in bandwidth-delay products.",
+             kPositive},
+            &network.path_queue_bdp);
+  v.OnValue({"coordinator_site", "Where the coordinator stands. Empty: at the first site named."},
+            &network.coordinator_site);
+  Part(v, "coordinator_link", "Access link of the coordinator.", network.coordinator_link,
+       NetworkSection{}.coordinator_link);
+  Part(v, "tcp", "How transport connections behave.", network.tcp);
+}
+
+void Describe(OutputSection& output, Visitor& v) {
+  v.OnValue({"log", "The run's log (HDF5). Empty: results/runs/<name>.h5."}, &output.log);
+  v.OnValue({"world", "The trained world (safetensors). Empty: beside the log."}, &output.world);
+  v.OnValue({"world_every", "Rounds between saved worlds. 0: saved at the end only.", kNotNegative},
+            &output.world_every);
+  v.OnValue({"eval_every",
+             "Rounds between evaluations on held-out text. 0: at the start and the end only.",
+             kNotNegative},
+            &output.eval_every);
+}
+
+}  // namespace
+
+void Describe(trainer::ModelConfig& model, Visitor& v) {
+  using trainer::DType, trainer::QkNorm;
+  v.OnValue({"vocabulary", "Number of token ids, V.", AtLeast(2, 0x1p31)}, &model.vocabulary);
+  v.OnValue({"layers", "Decoder layers, L.", AtLeast(1, 4096)}, &model.layers);
+  v.OnValue({"width", "Width of the hidden state, D.", AtLeast(1, 0x1p18)}, &model.width);
+  v.OnValue({"heads", "Query heads of the attention.", AtLeast(1, 4096)}, &model.heads);
+  v.OnValue({"kv_heads", "Key and value heads; divides `heads`.", AtLeast(1, 4096)},
+            &model.kv_heads);
+  v.OnValue({"head_width", "Width of a head. 0: width ÷ heads.", AtLeast(0, 4096)},
+            &model.head_width);
+  v.OnValue({"experts", "Experts of each layer, E. 0: a dense model.", AtLeast(0, 65536)},
+            &model.experts);
+  v.OnValue({"experts_per_token", "Experts that each token passes through, K.", AtLeast(1)},
+            &model.experts_per_token);
+  v.OnValue(
+      {"expert_width", "Inner width of an expert, or of the dense layer; F.", AtLeast(1, 0x1p20)},
+      &model.expert_width);
+  OneOf<QkNorm>(v,
+                {"qk_norm",
+                 "RMS norm of queries and keys: none, full (over all heads together) or head (over "
+                 "each by itself)."},
+                model.qk_norm,
+                {{"none", QkNorm::kNone}, {"full", QkNorm::kFull}, {"head", QkNorm::kHead}});
+  v.OnValue({"renormalise_top_k", "Scale the weights of a token's experts to a sum of 1."},
+            &model.renormalise_top_k);
+  v.OnValue({"rope_theta", "Base of the rotary position angles.", kPositive}, &model.rope_theta);
+  v.OnValue({"norm_eps", "Added to the mean square in every RMS norm.", kPositive},
+            &model.norm_eps);
+  v.OnValue({"init_std", "Standard deviation of the initial matrices, cut off at three of it.",
+             kPositive},
+            &model.init_std);
+  v.OnValue(
+      {"z_loss", "Weight of the loss on the squared log-partition of the output.", kNotNegative},
+      &model.z_loss);
+  v.OnValue(
+      {"load_balance_loss", "Weight of the loss on unequal use of the experts.", kNotNegative},
+      &model.load_balance_loss);
+  v.OnValue({"router_z_loss", "Weight of the loss on the squared log-partition of the router.",
+             kNotNegative},
+            &model.router_z_loss);
+  OneOf<DType>(v, {"dtype", "Type of the parameters."}, model.dtype,
+               {{"float32", DType::kFloat32}, {"float64", DType::kFloat64}});
+}
+
+void Describe(CorpusEntry& entry, Visitor& v) {
+  v.OnValue({"package", "Debian package that holds the corpus."}, &entry.package);
+  v.OnValue({"version", "Version of the package."}, &entry.version);
+  v.OnValue({"files", "Its files, in order."}, &entry.files);
+  v.OnValue({"about", "What the corpus is."}, &entry.about);
+}
+
+void Describe(Scenario& scenario, Visitor& v) {
+  v.OnValue({"name", "Name of the run. Empty: that of the file, without folder and ending."},
+            &scenario.name);
+  v.OnValue({"seed", "Seed of the initial world, the order of the data and the step times."},
+            &scenario.seed);
+  v.OnValue({"workers", "Threads that train. 0: one per core. The result does not depend on it.",
+             kNotNegative},
+            &scenario.workers);
+  Part(v, "model", "Sizes and options of the model.", scenario.model);
+  Part(v, "data", "What the nodes train on, and how they share it.", scenario.data);
+  Part(v, "training", "The local training steps.", scenario.training);
+  Part(v, "nodes", "The nodes that train: their number, places, links and speeds.", scenario.nodes);
+  Part(v, "sync", "How often and by what rule the nodes' work becomes one world.", scenario.sync);
+  Part(v, "network", "What carries the bytes between the nodes and the coordinator.",
+       scenario.network);
+  Part(v, "output", "What is written, where and how often.", scenario.output);
+}
+
+}  // namespace spes::scenarios

@@ -1,0 +1,31 @@
+// YAML to a typed scenario.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/catalogue.h"
+#include "scenarios/scenario.h"
+
+namespace spes::scenarios {
+
+// Reads a scenario file; then changes it by each of the overrides ("sync.every=50", keys as dotted
+// paths, list items by index: "nodes.groups.0.speed=2"); then resolves (resolve.h) and validates
+// (validate.h) it.
+//
+// In place of a section's fields the name of a .yaml file that holds them may stand ("model:
+// models/spes_2b.yaml"), or be given under the key `base` beside fields that change it; the top
+// level may have a `base` as well. File names are relative to the file that says them (to the
+// working directory for overrides), or else to the working directory or the installed scenarios.
+//
+// Throws std::invalid_argument with one line: "file:line: …" or "--set sync.evry=3: …".
+Scenario ReadScenario(const std::string& path, const std::vector<std::string>& overrides = {});
+
+// The same of a text; `source` is its file name in messages and the folder for names of files.
+Scenario ParseScenario(const std::string& text, const std::string& source,
+                       const std::vector<std::string>& overrides = {});
+
+// A file that holds the fields of a model (scenarios/models), validated.
+trainer::ModelConfig ReadModel(const std::string& path);
+
+}  // namespace spes::scenarios

@@ -1,0 +1,189 @@
+#include "scenarios/validate.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "scenarios/catalogue.h"
+#include "scenarios/topology_builder.h"
+
+namespace spes::scenarios {
+
+namespace {
+
+constexpr std::int64_t kMaxExpertBlocks = 1'000'000;
+constexpr std::int64_t kMaxNodes = 100'000;
+
+// Runs f; what it complains about is said of `path`. A word `drop` in front is left out.
+template <class F>
+void Blame(const Origins& origins, const std::string& path, std::string_view drop, F f) {
+  try {
+    f();
+  } catch (const std::invalid_argument& e) {
+    std::string_view why = e.what();
+    if (why.starts_with(drop)) why.remove_prefix(drop.size());
+    origins.Fail(path, std::string(why));
+  }
+}
+
+void ValidateNodes(const Scenario& s, const Origins& origins) {
+  std::int64_t sum = 0;
+  for (const NodeGroup& group : s.nodes.groups) sum += group.count;
+  const std::int64_t count = s.nodes.count;
+  if (count > 0 && !s.nodes.groups.empty() && sum != count) {
+    origins.Fail(
+        "nodes.count",
+        fmt::format("is {}, but the groups hold {} nodes; leave one of them out", count, sum));
+  }
+  if (count == 0 && sum == 0) {
+    origins.Fail("nodes.count", "there are no nodes; give nodes.count or nodes.groups");
+  }
+  if (sum > kMaxNodes) {
+    origins.Fail("nodes.groups",
+                 fmt::format("hold {} nodes; at most {} are allowed", sum, kMaxNodes));
+  }
+  const int nodes = NodeCount(s);
+  Blame(origins, "nodes", "", [&] {
+    trainer::MakeAllocation(s.sync.allocation, *trainer::MakeBlockTable(s.model), nodes);
+  });
+  if (s.sync.quorum > nodes) {
+    origins.Fail("sync.quorum",
+                 fmt::format("is {}, but there are only {} nodes", s.sync.quorum, nodes));
+  }
+}
+
+void ValidateTraining(const TrainingSection& t, const Origins& origins) {
+  if (t.micro_sequences > 0 && t.sequences % t.micro_sequences != 0) {
+    std::int64_t below = t.micro_sequences, above = t.micro_sequences;
+    while (t.sequences % below != 0) --below;
+    while (above < t.sequences && t.sequences % above != 0) ++above;
+    if (above > t.sequences) above = t.sequences;
+    origins.Fail(
+        "training.micro_sequences",
+        below == above || t.sequences % above != 0
+            ? fmt::format("is {}, which does not divide training.sequences, {}; {} would",
+                          t.micro_sequences, t.sequences, below)
+            : fmt::format("is {}, which does not divide training.sequences, {}; {} or {} would",
+                          t.micro_sequences, t.sequences, below, above));
+  }
+  if (t.optimizer.decay_steps > 0 && t.optimizer.decay_steps < t.optimizer.warmup_steps) {
+    origins.Fail("training.decay_steps",
+                 fmt::format("is {}, before the end of the warm-up at step {}",
+                             t.optimizer.decay_steps, t.optimizer.warmup_steps));
+  }
+}
+
+void ValidateMerge(const Scenario& s, const Origins& origins) {
+  const trainer::MergeConfig& merge = s.sync.merge;
+  if (merge.interval == 0) return;
+  const std::int64_t every = s.sync.every;
+  if (merge.interval % every != 0) {
+    const std::int64_t below = merge.interval / every * every;
+    origins.Fail(
+        "sync.merge.interval",
+        fmt::format(
+            "is {}, not a multiple of sync.every, {}; {} would do", merge.interval, every,
+            below > 0 ? fmt::format("{} or {}", below, below + every) : fmt::format("{}", every)));
+  }
+  if (merge.length == 0) {
+    origins.Fail("sync.merge.length",
+                 "is 0, so that nothing would ever be merged; give the step at which merging ends, "
+                 "or set sync.merge.interval to 0");
+  }
+  if (s.model.experts < 2) {
+    origins.Fail("sync.merge.interval",
+                 fmt::format("asks for merging, but the model has {} experts", s.model.experts));
+  }
+}
+
+void ValidateDomain(const trainer::DomainConfig& d, const std::string& path,
+                    const Origins& origins) {
+  const int kinds = !d.corpus.empty() + !d.files.empty() + !d.tokens.empty() + d.synthetic;
+  if (kinds != 1) {
+    origins.Fail(path, fmt::format("has {} of corpus, files, tokens and synthetic; exactly one "
+                                   "says where the text comes from",
+                                   kinds == 0 ? "none" : "more than one"));
+  }
+  if (d.name.empty()) origins.Fail(path, "has no name");
+  if (d.synthetic && d.synthetic_tokens == 0) {
+    origins.Fail(path, "a synthetic domain needs its length, synthetic_tokens");
+  }
+  if (!d.synthetic && d.synthetic_tokens > 0) {
+    origins.Fail(Join(path, "synthetic_tokens"), "is of a synthetic domain, which this is not");
+  }
+  if (d.tokens.empty() && d.token_type != trainer::DomainConfig{}.token_type) {
+    origins.Fail(Join(path, "token_type"), "is of the files in `tokens`, which is not given");
+  }
+  if (d.synthetic && d.limit_bytes > 0) {
+    origins.Fail(Join(path, "limit_bytes"), "has no meaning for a synthetic domain");
+  }
+}
+
+void ValidateData(const Scenario& s, const Origins& origins) {
+  const trainer::DataConfig& data = s.data;
+  if (data.domains.empty()) {
+    origins.Fail("data.domains", "there is nothing to train on; name at least one domain");
+  }
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < data.domains.size(); ++i) {
+    const std::string path = fmt::format("data.domains.{}", i);
+    const trainer::DomainConfig& domain = data.domains[i];
+    ValidateDomain(domain, path, origins);
+    if (!names.insert(domain.name).second) {
+      origins.Fail(path, fmt::format("another domain is called '{}' as well", domain.name));
+    }
+    if (!domain.corpus.empty()) {
+      Blame(origins, path, "", [&] { FindCorpus(InstalledCatalogue(), domain.corpus); });
+    }
+  }
+  const bool pieces = data.tokenizer == trainer::TokenizerKind::kSentencePiece;
+  if (pieces && data.tokenizer_model.empty()) {
+    origins.Fail("data.tokenizer", "sentencepiece needs the file data.tokenizer_model");
+  }
+  if (!pieces && !data.tokenizer_model.empty()) {
+    origins.Fail("data.tokenizer_model", "is for data.tokenizer: sentencepiece");
+  }
+  bool text = false;
+  for (const trainer::DomainConfig& d : data.domains) text |= !d.corpus.empty() || !d.files.empty();
+  if (!pieces && text && s.model.vocabulary < 256) {
+    origins.Fail("model.vocabulary",
+                 fmt::format("is {}, but bytes as tokens need at least 256", s.model.vocabulary));
+  }
+}
+
+}  // namespace
+
+void ValidateModel(const trainer::ModelConfig& model, const std::string& path,
+                   const Origins& origins) {
+  const std::int64_t blocks = std::int64_t{model.layers} * model.experts;
+  if (blocks > kMaxExpertBlocks) {
+    origins.Fail(Join(path, "experts"), fmt::format("{} in each of {} layers are more than {}",
+                                                    model.experts, model.layers, kMaxExpertBlocks));
+  }
+  try {
+    trainer::Validate(model);
+  } catch (const std::invalid_argument& e) {
+    // "model: heads is …": the key is the second word.
+    std::string_view why = e.what();
+    constexpr std::string_view kPrefix = "model: ";
+    if (why.starts_with(kPrefix)) why.remove_prefix(kPrefix.size());
+    const std::string key(why.substr(0, why.find(' ')));
+    if (origins.Where(Join(path, key)) == origins.Where(path)) origins.Fail(path, std::string(why));
+    origins.Fail(Join(path, key), std::string(why.substr(std::min(key.size() + 1, why.size()))));
+  }
+}
+
+void Validate(const Scenario& scenario, const Origins& origins) {
+  ValidateModel(scenario.model, "model", origins);
+  ValidateTraining(scenario.training, origins);
+  ValidateNodes(scenario, origins);
+  ValidateMerge(scenario, origins);
+  ValidateData(scenario, origins);
+  Blame(origins, "network", "network: ", [&] { BuildTopology(scenario); });
+  Blame(origins, "network.tcp", "", [&] { scenario.network.tcp.Validate(); });
+}
+
+}  // namespace spes::scenarios
