@@ -4,6 +4,9 @@ set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
 add_library(spes_options INTERFACE)
 target_compile_options(spes_options INTERFACE -Wall -Wextra -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(spes_options INTERFACE -Wno-restrict)  # GCC bug 105651: warns of "x" + string
+endif()
 target_include_directories(spes_options INTERFACE ${CMAKE_SOURCE_DIR})
 if(SPES_ARCH)
   target_compile_options(spes_options INTERFACE -march=${SPES_ARCH})

@@ -185,7 +185,7 @@ void Coordinator::On(NodeId from, const Offer& m) {
   peer.record.compute_s = m.compute_s;
   peer.record.up_bytes = WireBytes(m, *table_);
 
-  if (closing_ || m.order.round != order_.round) {  // its round went on without it
+  if (closing_ || !reduction_ || m.order.round != order_.round) {  // its round went on without it
     ++record_.late;
     peer.record.late = 1;
     Event(from, "late", fmt::format("result of round {}", m.order.round));

@@ -1,0 +1,355 @@
+// Coordinator and peers together, over a scripted runtime.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/trainer/protocol/fake_node.h"
+#include "tests/trainer/protocol/memory_recorder.h"
+#include "tests/trainer/protocol/scripted_runtime.h"
+#include "trainer/protocol/coordinator.h"
+#include "trainer/protocol/peer.h"
+
+namespace spes::trainer {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// N nodes, one layer, two experts each; node n adds (n + 1) per step to whatever it trains.
+class Cluster {
+ public:
+  explicit Cluster(int nodes, CoordinatorConfig config = {}, int experts_per_node = 2)
+      : table(MakeTinyTable(1, experts_per_node * nodes)),
+        allocation(MakeAllocation(AllocationKind::kContiguous, *table, nodes)) {
+    if (config.total_steps == 0) config.total_steps = 6;
+    if (config.every == 0) config.every = 3;
+    config.scenario_hash = "same";
+    const World world = MakeTinyWorld(table);
+    coordinator = std::make_unique<Coordinator>(
+        config, allocation, world, runtime.endpoint(kCoordinator), recorder,
+        [this](const PublishedRound& p) { published.push_back(p); });
+    runtime.Connect(kCoordinator,
+                    [this](NodeId from, const Message& m) { coordinator->OnMessage(from, m); });
+    for (NodeId n = 0; n < nodes; ++n) {
+      this->nodes.push_back(std::make_unique<FakeNode>(world, allocation.blocks(n), n + 1));
+      peers.push_back(std::make_unique<Peer>(
+          PeerConfig{n, "same", WorldHash(world), [](std::int64_t) { return seconds(1); }},
+          *this->nodes.back(), table, runtime.endpoint(n), stop));
+      runtime.Connect(n, [this, n](NodeId, const Message& m) {
+        peers[static_cast<std::size_t>(n)]->OnMessage(m);
+      });
+    }
+  }
+
+  void Start() {
+    for (auto& peer : peers) peer->Start();
+  }
+  void Run() {
+    Start();
+    runtime.loop.Run();
+  }
+  double WorldValue(BlockId id) const {
+    return coordinator->world().blocks[static_cast<std::size_t>(id)].data->as<double>()[0];
+  }
+
+  std::shared_ptr<const BlockTable> table;
+  Allocation allocation;
+  ScriptedRuntime runtime;
+  MemoryRecorder recorder;
+  std::atomic<bool> stop{false};
+  std::vector<PublishedRound> published;
+  std::unique_ptr<Coordinator> coordinator;
+  std::vector<std::unique_ptr<FakeNode>> nodes;
+  std::vector<std::unique_ptr<Peer>> peers;
+};
+
+TEST(Protocol, SharedBlocksAreAveragedAndExpertsKeepTheirOwnersCopy) {
+  Cluster c(2);
+  c.Run();
+  EXPECT_TRUE(c.coordinator->finished());
+  EXPECT_EQ(c.coordinator->round(), 2);
+  EXPECT_EQ(c.coordinator->step(), 6);
+  // Shared: 1 + 2 rounds · mean(3·1, 3·2); experts of node 0 (blocks 1, 2) and node 1 (3, 4).
+  EXPECT_EQ(c.WorldValue(0), 1 + 2 * 4.5);
+  EXPECT_EQ(c.WorldValue(1), 2 + 6);
+  EXPECT_EQ(c.WorldValue(2), 3 + 6);
+  EXPECT_EQ(c.WorldValue(3), 4 + 12);
+  EXPECT_EQ(c.WorldValue(4), 5 + 12);
+}
+
+TEST(Protocol, APeerReceivesOnlyWhatItLacks) {
+  Cluster c(2);
+  c.Run();
+  // After round 1: the shared block and the other node's experts; nothing after the last round.
+  EXPECT_THAT(c.nodes[0]->applied, ElementsAre(0, 3, 4));
+  EXPECT_THAT(c.nodes[1]->applied, ElementsAre(0, 1, 2));
+}
+
+TEST(Protocol, AfterAMergeAPeerReceivesItsOwnExpertsToo) {
+  CoordinatorConfig config;
+  config.merge = {.interval = 3, .alpha = 0.5, .length = 100};
+  Cluster c(2, config);
+  c.Run();
+  EXPECT_THAT(c.nodes[0]->applied, ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(c.recorder.Events("merge"), ElementsAre("alpha 0.485", "alpha 0.47"));
+}
+
+TEST(Protocol, StepsAreTheCoordinatorsCountAndTheLastRoundMayBeShorter) {
+  CoordinatorConfig config;
+  config.total_steps = 5;
+  Cluster c(2, config);
+  c.Run();
+  EXPECT_THAT(c.nodes[1]->trained_steps, ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_EQ(c.coordinator->step(), 5);
+  EXPECT_EQ(c.coordinator->total_rounds(), 2);
+}
+
+TEST(Protocol, TheOrderOfArrivalDoesNotChangeTheWorld) {
+  Cluster straight(4);
+  straight.Run();
+  Cluster reversed(4);
+  reversed.runtime.script = [](NodeId from, NodeId, Message& m) -> sim::Time {
+    return std::holds_alternative<Offer>(m) ? milliseconds(1000 - 100 * from) : milliseconds(10);
+  };
+  reversed.Run();
+  EXPECT_EQ(WorldHash(straight.coordinator->world()), WorldHash(reversed.coordinator->world()));
+}
+
+TEST(Protocol, ARoundsTimesAddUp) {
+  Cluster c(2);
+  c.runtime.script = [](NodeId from, NodeId to, Message& m) -> sim::Time {
+    if (std::holds_alternative<Offer>(m)) return seconds(from == 0 ? 1 : 5);
+    return std::holds_alternative<Update>(m) && to == 0 ? seconds(2) : milliseconds(10);
+  };
+  c.Run();
+  ASSERT_EQ(c.recorder.node_rounds.size(), 4U);
+  for (const auto& row : c.recorder.node_rounds) {
+    if (row.round != 1) continue;
+    EXPECT_DOUBLE_EQ(row.compute_s, 3);
+    EXPECT_DOUBLE_EQ(row.up_s, row.node == 0 ? 1 : 5);
+    EXPECT_DOUBLE_EQ(row.wait_s, row.node == 0 ? 4 : 0);
+    EXPECT_NEAR(row.down_s, row.node == 0 ? 2 : 0.01, 1e-9);
+    EXPECT_EQ(row.arrived, 1);
+  }
+  ASSERT_EQ(c.recorder.rounds.size(), 2U);
+  const auto& round = c.recorder.rounds[0];
+  EXPECT_DOUBLE_EQ(round.end_s - round.start_s, 0.01 + 3 + 5);
+  EXPECT_EQ(round.arrived, 2);
+  EXPECT_EQ(c.recorder.steps.size(), 12U);
+}
+
+TEST(Protocol, RepeatedAndReorderedMessagesChangeNothing) {
+  Cluster plain(2);
+  plain.Run();
+  Cluster c(2);
+  std::vector<std::tuple<NodeId, NodeId, Message>> again;
+  c.runtime.script = [&](NodeId from, NodeId to, Message& m) -> sim::Time {
+    c.runtime.loop.After(milliseconds(15), [&c, from, to, m] { c.runtime.Deliver(from, to, m); });
+    return milliseconds(from == 1 ? 40 : 10);
+  };
+  c.Run();
+  EXPECT_EQ(WorldHash(plain.coordinator->world()), WorldHash(c.coordinator->world()));
+  EXPECT_TRUE(c.coordinator->finished());
+}
+
+TEST(Protocol, AnUploadThatIsNotFiniteNeverReachesTheWorld) {
+  Cluster c(2);
+  bool once = true;
+  c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
+    auto* offer = std::get_if<Offer>(&m);
+    if (offer && from == 1 && once) {
+      once = false;
+      auto bad = std::make_shared<Buffer>(offer->blocks[1].data->Clone());
+      bad->as<double>()[2] = std::numeric_limits<double>::quiet_NaN();
+      offer->blocks[1].data = bad;
+      offer->blocks[1].checksum =
+          BlockChecksum((*c.table)[offer->blocks[1].id], DType::kFloat64, *bad);
+    }
+    return milliseconds(10);
+  };
+  c.Run();
+  EXPECT_TRUE(c.coordinator->finished());
+  EXPECT_THAT(c.recorder.Events("reject"),
+              ElementsAre("not finite: layers.0.experts.2.w1 is not finite"));
+  // Round 1 is node 0's alone; in round 2 node 1 starts from what was published.
+  EXPECT_EQ(c.WorldValue(0), 1 + 3 + 4.5);
+  EXPECT_EQ(c.WorldValue(1), 2 + 6);
+  EXPECT_EQ(c.WorldValue(3), 4 + 6);
+  EXPECT_EQ(c.nodes[1]->resets, 1);
+  EXPECT_EQ(c.recorder.rounds[0].rejected, 1);
+  for (const PublishedBlock& block : c.coordinator->world().blocks) {
+    EXPECT_TRUE(AllFinite(DType::kFloat64, *block.data));
+  }
+}
+
+TEST(Protocol, ADamagedUploadIsSentAgain) {
+  Cluster plain(2);
+  plain.Run();
+  Cluster c(2);
+  int damage = 2;
+  c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
+    auto* offer = std::get_if<Offer>(&m);
+    if (offer && from == 0 && damage > 0) {
+      --damage;
+      auto bad = std::make_shared<Buffer>(offer->blocks[0].data->Clone());
+      bad->as<double>()[0] += 1;
+      offer->blocks[0].data = bad;
+    }
+    return milliseconds(10);
+  };
+  c.Run();
+  EXPECT_EQ(WorldHash(plain.coordinator->world()), WorldHash(c.coordinator->world()));
+  EXPECT_EQ(c.recorder.Events("reject").size(), 2U);
+  EXPECT_THAT(c.recorder.Events("reject"), Contains(HasSubstr("checksum of layers.0.q")));
+}
+
+TEST(Protocol, ANodeWhoseUploadsAreAlwaysDamagedIsLeftOut) {
+  Cluster c(2);
+  c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
+    if (auto* offer = std::get_if<Offer>(&m); offer && from == 0) ++offer->blocks[0].checksum;
+    return milliseconds(10);
+  };
+  c.Run();
+  EXPECT_TRUE(c.coordinator->finished());
+  EXPECT_EQ(c.WorldValue(0), 1 + 12);
+  EXPECT_EQ(c.WorldValue(1), 2);  // its experts stay as they were
+  EXPECT_EQ(c.recorder.experts.front().staleness, 1);
+  EXPECT_EQ(c.recorder.experts.back().staleness, 0);
+}
+
+TEST(Protocol, ARoundWithoutAnyUsableUploadEndsTheRun) {
+  Cluster c(2);
+  c.runtime.script = [&](NodeId, NodeId, Message& m) -> sim::Time {
+    if (auto* offer = std::get_if<Offer>(&m)) {
+      auto bad = std::make_shared<Buffer>(offer->blocks[0].data->Clone());
+      bad->as<double>()[0] = std::numeric_limits<double>::infinity();
+      offer->blocks[0].data = bad;
+      offer->blocks[0].checksum = BlockChecksum((*c.table)[0], DType::kFloat64, *bad);
+    }
+    return milliseconds(10);
+  };
+  try {
+    c.Run();
+    FAIL();
+  } catch (const std::runtime_error& e) {
+    EXPECT_STREQ(e.what(), "round 1: no upload can be used; node 1: layers.0.q is not finite");
+  }
+}
+
+TEST(Protocol, ForeignBlocksAndSizesAreRefused) {
+  for (const int fault : {0, 1, 2}) {
+    Cluster c(2);
+    c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
+      if (auto* offer = std::get_if<Offer>(&m); offer && from == 0 && offer->order.round == 1) {
+        if (fault == 0) offer->blocks.back().id = 3;
+        if (fault == 1) offer->blocks.back().data = std::make_shared<Buffer>(8);
+        if (fault == 2) offer->blocks.pop_back();
+      }
+      return milliseconds(10);
+    };
+    c.Run();
+    EXPECT_TRUE(c.coordinator->finished());
+    EXPECT_THAT(c.recorder.Events("reject"), ElementsAre(HasSubstr("unexpected: ")));
+    EXPECT_EQ(c.WorldValue(0), 1 + 6 + 4.5);
+  }
+}
+
+TEST(Protocol, ALostNodeDoesNotBlockTheOthers) {
+  Cluster c(3);
+  c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
+    if (from == 1 && std::holds_alternative<Offer>(m)) {
+      c.runtime.loop.After(seconds(20), [&c] { c.coordinator->OnLost(1, "silent"); });
+      return sim::kNever;
+    }
+    return milliseconds(10);
+  };
+  c.Run();
+  EXPECT_TRUE(c.coordinator->finished());
+  EXPECT_EQ(c.WorldValue(0), 1 + 2 * 6);  // mean of 3·1 and 3·3
+  EXPECT_EQ(c.WorldValue(3), 4);
+  EXPECT_THAT(c.recorder.Events("lost"), ElementsAre("silent"));
+}
+
+TEST(Protocol, AQuorumEndsARoundAndALateResultIsDropped) {
+  CoordinatorConfig config;
+  config.quorum = 2;
+  Cluster c(3, config);
+  c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
+    const auto* offer = std::get_if<Offer>(&m);
+    return offer && from == 2 && offer->order.round == 1 ? seconds(2) : milliseconds(10);
+  };
+  c.Run();
+  EXPECT_TRUE(c.coordinator->finished());
+  EXPECT_EQ(c.recorder.rounds[0].arrived, 2);
+  EXPECT_EQ(c.recorder.rounds[1].late, 1);
+  EXPECT_EQ(c.WorldValue(0), 1 + 2 * 4.5);
+  EXPECT_EQ(c.WorldValue(5), 6);
+}
+
+TEST(Protocol, ADeadlineEndsARoundWithWhatHasArrived) {
+  CoordinatorConfig config;
+  config.deadline = seconds(10);
+  Cluster c(3, config);
+  c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
+    return from == 0 && std::holds_alternative<Offer>(m) ? seconds(60) : milliseconds(10);
+  };
+  c.Run();
+  EXPECT_TRUE(c.coordinator->finished());
+  EXPECT_EQ(c.WorldValue(0), 1 + 2 * 7.5);
+  EXPECT_NEAR(c.recorder.rounds[0].end_s - c.recorder.rounds[0].start_s, 10, 1e-9);
+}
+
+TEST(Protocol, AnotherScenarioIsRefused) {
+  Cluster c(2);
+  c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
+    if (auto* join = std::get_if<Join>(&m); join && from == 1) join->scenario_hash = "other";
+    return milliseconds(10);
+  };
+  try {
+    c.Run();
+    FAIL();
+  } catch (const std::runtime_error& e) {
+    EXPECT_STREQ(
+        e.what(),
+        "the coordinator refuses node 1: its scenario other is not the coordinator's same");
+  }
+}
+
+TEST(Protocol, WhoStartsFromAnotherModelIsSentAllOfIt) {
+  Cluster c(2);
+  c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
+    if (auto* join = std::get_if<Join>(&m); join && from == 1) join->world_hash = "none";
+    return milliseconds(10);
+  };
+  c.nodes[1]->Change([](double& x) { x = -7; });
+  c.Run();
+  EXPECT_EQ(c.WorldValue(0), 1 + 2 * 4.5);
+  EXPECT_EQ(c.WorldValue(4), 5 + 12);
+}
+
+TEST(Protocol, OneNodeIsPlainTraining) {
+  Cluster c(1);
+  c.Run();
+  EXPECT_TRUE(c.coordinator->finished());
+  EXPECT_THAT(c.nodes[0]->applied, ElementsAre());  // the world is its own copy
+  EXPECT_EQ(c.WorldValue(0), 7);
+}
+
+TEST(Protocol, EveryRoundIsPublishedOnceInOrder) {
+  Cluster c(2);
+  c.Run();
+  ASSERT_EQ(c.published.size(), 3U);
+  EXPECT_EQ(c.published[0].round, 0);
+  EXPECT_EQ(c.published[2].step, 6);
+  // A published world is never written again.
+  EXPECT_EQ(c.published[0].world.blocks[0].data->as<double>()[0], 1);
+  EXPECT_EQ(c.published[1].world.blocks[0].data->as<double>()[0], 5.5);
+}
+
+}  // namespace
+}  // namespace spes::trainer
