@@ -109,8 +109,7 @@ std::int64_t ActiveElements(const ModelConfig& c) {
   return MakeBlockTable(c)->SharedElements() + ActiveExpertElements(c);
 }
 
-double TrainingFlopsPerToken(const ModelConfig& c, std::int64_t context,
-                             double trainable_experts) {
+double TrainingFlopsPerToken(const ModelConfig& c, std::int64_t context, double trainable_experts) {
   const double attention = 12.0 * c.layers * static_cast<double>(c.heads * c.HeadWidth()) *
                            static_cast<double>(context) / 2;
   return 6.0 * static_cast<double>(SharedMatrixElements(c)) +

@@ -15,8 +15,11 @@ struct OptimizerConfig {
   double clip_norm = 1.0;  // global L2 norm; 0: no clipping
 };
 
+// Throws std::invalid_argument, one line, on values out of range. decay_steps 0 is allowed.
+void Validate(const OptimizerConfig& config);
+
 // Learning rate of step t (from 1): linear from f·lr to lr over the warm-up, cosine to f·lr at
-// decay_steps, then constant.
+// decay_steps, then constant. decay_steps 0 must have been replaced by the run's last step.
 double LearningRate(const OptimizerConfig& config, std::int64_t t);
 
 }  // namespace spes::trainer

@@ -1,0 +1,36 @@
+// Root-mean-square normalisation (arXiv 1910.07467).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cmath>
+#include <cstdint>
+
+#include "trainer/model/vector_math.h"
+
+namespace spes::trainer {
+
+// x [N, D], weight [D] → x · rsqrt(mean(x²) + eps) · weight [N, D].
+at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps);
+
+// One row of n elements; returns rsqrt(mean(x²) + eps).
+template <class T>
+T NormaliseRow(const T* x, const T* weight, std::int64_t n, double eps, T* y) {
+  const T scale = T{1} / std::sqrt(Dot(x, x, n) / static_cast<T>(n) + static_cast<T>(eps));
+  for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] * scale * weight[i];
+  return scale;
+}
+
+// Its derivative: writes dx and adds to dweight unless that is null.
+template <class T>
+void NormaliseRowBackward(const T* dy, const T* x, const T* weight, T scale, std::int64_t n, T* dx,
+                          T* dweight) {
+  const T projection = Dot(dy, x, weight, n);
+  const T along = projection * scale * scale * scale / static_cast<T>(n);
+  if (dweight != nullptr) {
+    for (std::int64_t i = 0; i < n; ++i) dweight[i] += dy[i] * (x[i] * scale);
+  }
+  for (std::int64_t i = 0; i < n; ++i) dx[i] = dy[i] * weight[i] * scale - x[i] * along;
+}
+
+}  // namespace spes::trainer

@@ -1,0 +1,56 @@
+#include "trainer/node_state.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <stdexcept>
+
+namespace spes::trainer {
+
+namespace {
+
+constexpr std::string_view kMark = "spes-node-state-1\n";
+
+[[noreturn]] void Fail(const char* what) {
+  throw std::invalid_argument(std::string("saved state of a node: ") + what);
+}
+
+}  // namespace
+
+StateWriter::StateWriter() : text_(kMark) {}
+
+void StateWriter::Bytes(std::span<const std::byte> bytes) {
+  Number<std::uint64_t>(bytes.size());
+  text_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+std::string StateWriter::Finish() {
+  Number<std::uint64_t>(XXH3_64bits(text_.data(), text_.size()));
+  return std::move(text_);
+}
+
+StateReader::StateReader(std::string_view text) : rest_(text) {
+  if (text.size() < kMark.size() + sizeof(std::uint64_t) || text.substr(0, kMark.size()) != kMark) {
+    Fail("it does not begin like one");
+  }
+  std::uint64_t checksum;
+  std::memcpy(&checksum, text.data() + text.size() - sizeof(checksum), sizeof(checksum));
+  rest_.remove_suffix(sizeof(checksum));
+  if (XXH3_64bits(rest_.data(), rest_.size()) != checksum) Fail("its checksum is wrong");
+  rest_.remove_prefix(kMark.size());
+}
+
+std::string_view StateReader::Take(std::uint64_t bytes) {
+  if (bytes > rest_.size()) Fail("it is cut short");
+  const std::string_view taken = rest_.substr(0, bytes);
+  rest_.remove_prefix(bytes);
+  return taken;
+}
+
+std::string_view StateReader::Bytes() { return Take(Number<std::uint64_t>()); }
+
+void StateReader::ExpectEnd() const {
+  if (!rest_.empty()) Fail("something follows its end");
+}
+
+}  // namespace spes::trainer

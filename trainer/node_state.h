@@ -1,0 +1,53 @@
+// The saved state of a node as a byte string: fields one behind the other, with a checksum.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace spes::trainer {
+
+// Little-endian machines only, as everything here.
+class StateWriter {
+ public:
+  StateWriter();
+  template <class T>
+  void Number(T value) {
+    static_assert(std::is_arithmetic_v<T>);
+    text_.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
+  // Length and content.
+  void Bytes(std::span<const std::byte> bytes);
+  // The whole text, checksum appended.
+  std::string Finish();
+
+ private:
+  std::string text_;
+};
+
+// Reads what StateWriter wrote. Every function throws std::invalid_argument, one line, where the
+// text is not such a state.
+class StateReader {
+ public:
+  // Checks the mark at the start and the checksum of the whole. `text` must outlive the reader.
+  explicit StateReader(std::string_view text);
+  template <class T>
+  T Number() {
+    static_assert(std::is_arithmetic_v<T>);
+    T value;
+    std::memcpy(&value, Take(sizeof(value)).data(), sizeof(value));
+    return value;
+  }
+  std::string_view Bytes();
+  // Throws unless everything has been read.
+  void ExpectEnd() const;
+
+ private:
+  std::string_view Take(std::uint64_t bytes);
+  std::string_view rest_;
+};
+
+}  // namespace spes::trainer
