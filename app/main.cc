@@ -1,0 +1,80 @@
+// spes-sim: reads a scenario and runs it.
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "analysis/version.h"
+#include "app/run.h"
+#include "scenarios/printer.h"
+#include "scenarios/reader.h"
+#include "scenarios/schema.h"
+
+namespace {
+
+constexpr int kUsersMistake = 2, kFailure = 3;
+
+// An error's first line: some libraries append a stack trace to their messages.
+int Report(const std::string& what, int code) {
+  std::cerr << "spes-sim: " << what.substr(0, what.find('\n')) << std::endl;
+  return code;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Trains a mixture-of-experts language model with SPES on simulated nodes.");
+  app.set_version_flag("--version", std::string("spes-sim ") + spes::analysis::ProgramVersion());
+  app.require_subcommand(0, 1);
+
+  std::string path, output, seed, workers;
+  std::vector<std::string> overrides;
+  bool quiet = false, print = false;
+  app.add_option("SCENARIO", path, "YAML file of the run");
+  app.add_option("--set", overrides, "Change one key, for example --set sync.every=50; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--output", output, "Where the log goes (HDF5); the world is saved beside it")
+      ->type_name("RUN.h5");
+  app.add_option("--workers", workers, "Threads that train; results do not depend on it")
+      ->type_name("N");
+  app.add_option("--seed", seed, "Seed of everything random")->type_name("S");
+  app.add_flag("--quiet", quiet, "No progress and no summary");
+  app.add_flag("--print-config", print, "Print the scenario with all its values, and end");
+  CLI::App* schema = app.add_subcommand("schema", "Print the JSON schema of scenario files");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+    return Report(std::string(error.what()) + "; see --help", kUsersMistake);
+  }
+  if (schema->parsed()) {
+    std::cout << spes::scenarios::ScenarioSchema();
+    return 0;
+  }
+  if (path.empty()) return Report("which scenario? Give a YAML file; see --help", kUsersMistake);
+  if (!output.empty()) overrides.push_back("output.log=" + output);
+  if (!workers.empty()) overrides.push_back("workers=" + workers);
+  if (!seed.empty()) overrides.push_back("seed=" + seed);
+  spes::scenarios::Scenario scenario = spes::scenarios::ReadScenario(path, overrides);
+  if (print) {
+    std::cout << spes::scenarios::PrintScenario(scenario);
+    return 0;
+  }
+  return spes::app::Run(std::move(scenario), quiet);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Main(argc, argv);
+  } catch (const std::invalid_argument& error) {
+    return Report(error.what(), kUsersMistake);
+  } catch (const std::bad_alloc&) {
+    return Report("out of memory", kFailure);
+  } catch (const std::exception& error) {
+    return Report(error.what(), kFailure);
+  }
+}

@@ -1,0 +1,166 @@
+#include "app/run.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "analysis/hdf5/log_writer.h"
+#include "app/evaluations.h"
+#include "app/interrupt.h"
+#include "app/memory_report.h"
+#include "app/simulation.h"
+#include "scenarios/catalogue.h"
+#include "scenarios/printer.h"
+#include "scenarios/scenario_hash.h"
+#include "scenarios/topology_builder.h"
+#include "trainer/checkpoint/world_file.h"
+#include "trainer/model/initial_world.h"
+#include "trainer/model_node.h"
+
+namespace spes::app {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+trainer::World FirstWorld(const scenarios::Scenario& scenario) {
+  auto table = trainer::MakeBlockTable(scenario.model);
+  if (!scenario.training.start_from.empty()) {
+    return trainer::LoadWorld(std::move(table), scenario.training.start_from);
+  }
+  return trainer::MakeInitialWorld(scenario.model, std::move(table), scenario.seed);
+}
+
+// Where the log and the worlds of a run go, folders made where the program chose them itself.
+struct OutputPaths {
+  std::string log, world;
+};
+
+OutputPaths Outputs(const scenarios::Scenario& scenario) {
+  OutputPaths paths{scenario.output.log, scenario.output.world};
+  if (paths.log.empty()) {
+    const fs::path folder = fs::path("results") / "runs";
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (error) {
+      throw std::invalid_argument(
+          fmt::format("{}: cannot make this folder ({}); name another place with --output",
+                      folder.string(), error.message()));
+    }
+    paths.log = (folder / (scenario.name + ".h5")).string();
+  }
+  if (paths.world.empty()) paths.world = fs::path(paths.log).replace_extension(".safetensors");
+  return paths;
+}
+
+// What a saved world says about itself.
+std::map<std::string, std::string> WorldMetadata(const scenarios::Scenario& scenario,
+                                                 const trainer::PublishedRound& published) {
+  const trainer::ModelConfig& m = scenario.model;
+  return {{"format", "spes-sim world 1"},
+          {"vocabulary", std::to_string(m.vocabulary)},
+          {"layers", std::to_string(m.layers)},
+          {"width", std::to_string(m.width)},
+          {"heads", std::to_string(m.heads)},
+          {"kv_heads", std::to_string(m.kv_heads)},
+          {"head_width", std::to_string(m.HeadWidth())},
+          {"experts", std::to_string(m.experts)},
+          {"experts_per_token", std::to_string(m.experts_per_token)},
+          {"expert_width", std::to_string(m.expert_width)},
+          {"round", std::to_string(published.round)},
+          {"step", std::to_string(published.step)},
+          {"world_hash", trainer::WorldHash(published.world)}};
+}
+
+// One run's moving parts and the order in which they end.
+class RunOfScenario {
+ public:
+  RunOfScenario(scenarios::Scenario scenario, bool quiet);
+  int Run();
+
+ private:
+  void OnPublished(const trainer::PublishedRound& published);
+  void Save(const trainer::PublishedRound& published);
+
+  scenarios::Scenario scenario_;
+  OutputPaths paths_;
+  const std::atomic<bool>& stop_ = InstallInterruptHandlers();
+  std::shared_ptr<const trainer::Dataset> dataset_;
+  trainer::World first_world_;
+  std::unique_ptr<analysis::Recorder> log_;
+  trainer::PublishedRound last_;
+  std::unique_ptr<Evaluations> evaluations_;
+  std::unique_ptr<Simulation> simulation_;
+  trainer::ComputePool pool_;  // ends first: its jobs use all of the above
+};
+
+RunOfScenario::RunOfScenario(scenarios::Scenario scenario, bool quiet)
+    : scenario_(std::move(scenario)), paths_(Outputs(scenario_)), pool_(scenario_.workers) {
+  (void)quiet;
+  scenarios::ResolveCorpora(scenario_.data);
+  dataset_ =
+      trainer::OpenDataset(scenario_.data, scenario_.model.vocabulary, scenario_.training.context);
+  first_world_ = FirstWorld(scenario_);
+  Calibrate(scenario_, first_world_, *dataset_);
+  analysis::RunInfo info;
+  info.scenario = scenarios::PrintScenario(scenario_);
+  info.scenario_hash = scenarios::ScenarioHash(scenario_);
+  info.seed = scenario_.seed;
+  log_ = analysis::MakeHdf5Recorder(paths_.log, info);
+  evaluations_ = std::make_unique<Evaluations>(scenario_.model, dataset_, 16,
+                                               scenario_.training.context, pool_, *log_, stop_);
+  simulation_ = std::make_unique<Simulation>(
+      scenario_, first_world_, dataset_, pool_, *log_, stop_,
+      [this](const trainer::PublishedRound& published) { OnPublished(published); });
+}
+
+void RunOfScenario::OnPublished(const trainer::PublishedRound& published) {
+  last_ = published;
+  const bool last = published.step >= scenario_.training.steps;
+  const int every = scenario_.output.eval_every;
+  if (published.round == 0 || last || (every > 0 && published.round % every == 0)) {
+    evaluations_->Submit(published);
+  }
+  const int save_every = scenario_.output.world_every;
+  if (!last && published.round > 0 && save_every > 0 && published.round % save_every == 0) {
+    Save(published);
+  }
+}
+
+void RunOfScenario::Save(const trainer::PublishedRound& published) {
+  trainer::SaveWorld(published.world, WorldMetadata(scenario_, published), paths_.world);
+  log_->Record(analysis::EventRecord{published.virtual_s, trainer::kCoordinator, "world saved",
+                                     paths_.world});
+}
+
+int RunOfScenario::Run() {
+  try {
+    simulation_->Run([this] { evaluations_->Collect(false); });
+    evaluations_->Collect(true);
+    Save(last_);
+    RecordMemory(simulation_->allocation(), *first_world_.table, *log_);
+    log_->Finish(stop_ ? analysis::RunStatus::kInterrupted : analysis::RunStatus::kComplete,
+                 trainer::WorldHash(last_.world));
+  } catch (...) {
+    try {
+      log_->Finish(analysis::RunStatus::kFailed, "");
+    } catch (const std::exception&) {
+      // The log itself may be what failed; the first error is the one to report.
+    }
+    throw;
+  }
+  return stop_ ? 128 + InterruptSignal() : 0;
+}
+
+}  // namespace
+
+int Run(scenarios::Scenario scenario, bool quiet) {
+  trainer::InitLibTorch();
+  return RunOfScenario(std::move(scenario), quiet).Run();
+}
+
+}  // namespace spes::app

@@ -1,0 +1,129 @@
+#include "app/simulation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "scenarios/scenario_hash.h"
+#include "scenarios/topology_builder.h"
+#include "trainer/model_node.h"
+#ifdef SPES_NS3
+#include "sim/ns3/packet_network.h"
+#endif
+
+namespace spes::app {
+
+namespace {
+
+std::unique_ptr<sim::Network> MakeNetwork(const scenarios::Scenario& scenario) {
+  const sim::Topology topology = scenarios::BuildTopology(scenario);
+  sim::TcpConfig tcp = scenario.network.tcp;
+  tcp.seed = scenario.seed;
+  if (scenario.network.fidelity == scenarios::Fidelity::kIdeal) {
+    return sim::MakeIdealNetwork(topology, tcp);
+  }
+#ifdef SPES_NS3
+  return sim::MakePacketNetwork(topology, tcp);
+#else
+  throw std::invalid_argument(
+      "network.fidelity: packet needs ns-3, which this program was built without; use ideal, or "
+      "build with -DSPES_NS3=ON");
+#endif
+}
+
+trainer::CoordinatorConfig MakeCoordinatorConfig(const scenarios::Scenario& scenario) {
+  trainer::CoordinatorConfig config;
+  config.scenario_hash = scenarios::ScenarioHash(scenario);
+  config.total_steps = scenario.training.steps;
+  config.every = scenario.sync.every;
+  config.merge = scenario.sync.merge;
+  config.weigh_by_tokens = scenario.sync.weight == scenarios::AggregationWeight::kTokens;
+  config.quorum = scenario.sync.quorum;
+  config.deadline = scenario.sync.deadline;
+  return config;
+}
+
+std::unique_ptr<trainer::Node> MakeNode(const scenarios::Scenario& scenario,
+                                        const trainer::World& world,
+                                        const trainer::Dataset& dataset,
+                                        const trainer::Allocation& allocation, int node) {
+  trainer::ModelNodeConfig config;
+  config.model = scenario.model;
+  config.optimizer = scenario.training.optimizer;
+  if (config.optimizer.decay_steps == 0) config.optimizer.decay_steps = scenario.training.steps;
+  config.sequences = scenario.training.sequences;
+  config.micro_sequences = scenario.training.micro_sequences;
+  config.context = scenario.training.context;
+  return trainer::MakeModelNode(
+      config, world, allocation.blocks(node),
+      dataset.Source(node, allocation.nodes(), scenario.training.context, scenario.seed));
+}
+
+}  // namespace
+
+Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World& world,
+                       std::shared_ptr<const trainer::Dataset> dataset, trainer::ComputePool& pool,
+                       analysis::Recorder& recorder, const std::atomic<bool>& stop,
+                       trainer::Coordinator::OnPublished on_published)
+    : stop_(stop),
+      allocation_(trainer::MakeAllocation(scenario.sync.allocation, *world.table,
+                                          scenarios::NodeCount(scenario))),
+      network_(MakeNetwork(scenario)),
+      loop_(network_.get()),
+      runtime_(loop_, *network_, pool, recorder, allocation_.nodes(),
+               scenario.network.tcp.streams) {
+  const double flops = trainer::TrainingFlopsPerToken(scenario.model, scenario.training.context) *
+                       static_cast<double>(scenario.training.sequences * scenario.training.context);
+  const auto cost = std::make_shared<const trainer::CostModel>(
+      scenario.nodes.compute, scenarios::NodeSpeeds(scenario), flops, scenario.seed);
+  const trainer::CoordinatorConfig config = MakeCoordinatorConfig(scenario);
+  const std::string world_hash = trainer::WorldHash(world);
+
+  coordinator_ = std::make_unique<trainer::Coordinator>(config, allocation_, world,
+                                                        runtime_.endpoint(trainer::kCoordinator),
+                                                        recorder, std::move(on_published));
+  runtime_.Connect(
+      trainer::kCoordinator,
+      [this](trainer::NodeId from, const trainer::Message& m) { coordinator_->OnMessage(from, m); },
+      [this](trainer::NodeId peer, const std::string& reason) {
+        coordinator_->OnLost(peer, reason);
+      });
+  for (trainer::NodeId node = 0; node < allocation_.nodes(); ++node) {
+    nodes_.push_back(MakeNode(scenario, world, *dataset, allocation_, node));
+    peers_.push_back(std::make_unique<trainer::Peer>(
+        trainer::PeerConfig{node, config.scenario_hash, world_hash,
+                            [cost, node](std::int64_t step) { return cost->StepTime(node, step); }},
+        *nodes_.back(), world.table, runtime_.endpoint(node), stop_));
+    runtime_.Connect(node, [peer = peers_.back().get()](
+                               trainer::NodeId, const trainer::Message& m) { peer->OnMessage(m); });
+  }
+}
+
+Simulation::~Simulation() = default;
+
+void Simulation::Run(const std::function<void()>& tick) {
+  for (const auto& peer : peers_) peer->Start();
+  while (!stop_ && !coordinator_->finished() && loop_.Step()) tick();
+  if (stop_ || coordinator_->finished()) return;
+  throw std::runtime_error(
+      fmt::format("the run stands still after round {} of {}: no peer and no message is underway",
+                  coordinator_->round(), coordinator_->total_rounds()));
+}
+
+void Calibrate(scenarios::Scenario& scenario, const trainer::World& world,
+               const trainer::Dataset& dataset) {
+  if (scenario.nodes.compute.kind != trainer::ComputeCost::kMeasured) return;
+  const trainer::Allocation allocation = trainer::MakeAllocation(
+      scenario.sync.allocation, *world.table, scenarios::NodeCount(scenario));
+  const std::atomic<bool> stop{false};
+  const auto node = MakeNode(scenario, world, dataset, allocation, 0);
+  const trainer::TrainResult result = node->TrainSteps(1, 4, stop);
+  double shortest = result.steps[1].wall_s;
+  for (std::size_t i = 2; i < result.steps.size(); ++i) {
+    shortest = std::min(shortest, result.steps[i].wall_s);
+  }
+  scenario.nodes.compute.step_time = sim::FromSeconds(shortest);
+}
+
+}  // namespace spes::app

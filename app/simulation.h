@@ -1,0 +1,56 @@
+// All parts of a simulated run, put together.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "analysis/recorder.h"
+#include "scenarios/scenario.h"
+#include "sim/event_loop.h"
+#include "sim/network.h"
+#include "trainer/data/dataset.h"
+#include "trainer/protocol/coordinator.h"
+#include "trainer/protocol/peer.h"
+#include "trainer/runtime/sim_runtime.h"
+
+namespace spes::app {
+
+// N nodes, their peers, the coordinator and the network between them.
+class Simulation {
+ public:
+  // `world`: the model to start from. `recorder`, `pool` and `stop` must outlive the simulation,
+  // and the pool must have no job of it left when it ends.
+  Simulation(const scenarios::Scenario& scenario, const trainer::World& world,
+             std::shared_ptr<const trainer::Dataset> dataset, trainer::ComputePool& pool,
+             analysis::Recorder& recorder, const std::atomic<bool>& stop,
+             trainer::Coordinator::OnPublished on_published);
+  ~Simulation();
+
+  // Runs until all peers know that the run is over, or `stop` is set; calls `tick` now and then
+  // (about every 0.1 s of wall time or more often). Throws std::runtime_error when the run cannot
+  // be finished.
+  void Run(const std::function<void()>& tick);
+
+  const trainer::Coordinator& coordinator() const { return *coordinator_; }
+  const trainer::Allocation& allocation() const { return allocation_; }
+  double NowSeconds() const { return sim::ToSeconds(loop_.Now()); }
+
+ private:
+  const std::atomic<bool>& stop_;
+  trainer::Allocation allocation_;
+  std::unique_ptr<sim::Network> network_;
+  sim::EventLoop loop_;
+  trainer::SimRuntime runtime_;
+  std::unique_ptr<trainer::Coordinator> coordinator_;
+  std::vector<std::unique_ptr<trainer::Node>> nodes_;
+  std::vector<std::unique_ptr<trainer::Peer>> peers_;
+};
+
+// The scenario with a measured step time filled in, when it asks for one: the shortest of three
+// steps of node 0 after one to warm up, with nothing else running.
+void Calibrate(scenarios::Scenario& scenario, const trainer::World& world,
+               const trainer::Dataset& dataset);
+
+}  // namespace spes::app
