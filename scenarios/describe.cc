@@ -16,8 +16,8 @@ std::string Limits::Text(const std::function<std::string(double)>& number) const
   if (min > -kInfinity)
     text = fmt::format(" {} {}", above_min ? "above" : "of at least", number(min));
   if (max < kInfinity) {
-    text +=
-        fmt::format("{} {} {}", text.empty() ? "" : " and", below_max ? "below" : "at most", max);
+    text += fmt::format("{} {} {}", text.empty() ? "" : " and", below_max ? "below" : "at most",
+                        number(max));
   }
   return text;
 }
@@ -30,8 +30,8 @@ constexpr Limits kShare = {.min = 0, .max = 1};                           // [0,
 constexpr Limits kProbability = {.min = 0, .max = 1, .below_max = true};  // [0, 1)
 constexpr Limits kInside = {.min = 0, .max = 1, .above_min = true, .below_max = true};
 
-constexpr Limits kDuration = {.min = 0, .max = 1e7};  // 0 to about four months
-constexpr Limits kSomeTime = {.min = 0, .max = 1e7, .above_min = true};
+constexpr Limits kDuration = {.min = 0, .max = 100 * 86400.0};  // up to 100 days
+constexpr Limits kSomeTime = {.min = 0, .max = 100 * 86400.0, .above_min = true};
 constexpr Limits kRate = {.min = 0, .max = 1e15, .above_min = true};
 constexpr double kMaxNodes = 100'000;
 

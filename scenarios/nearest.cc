@@ -37,6 +37,10 @@ std::string Suggestion(std::string_view name, const std::vector<std::string>& kn
         nearest = &k;
       }
     }
+    // A beginning: "step" for "step_time".
+    for (const std::string& k : known) {
+      if (nearest == nullptr && name.size() > 1 && k.starts_with(name)) nearest = &k;
+    }
     if (nearest != nullptr) return fmt::format("; did you mean '{}'?", *nearest);
   }
   if (known.empty() || known.size() > kFew) return "";

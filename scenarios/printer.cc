@@ -52,6 +52,9 @@ class Printer : public Visitor {
 
 std::string PrintScenario(const Scenario& scenario) {
   Scenario copy = scenario;  // a description points into what it describes
+  for (trainer::DomainConfig& domain : copy.data.domains) {
+    if (!domain.corpus.empty()) domain.files.clear();  // the catalogue says them again
+  }
   Printer printer;
   Describe(copy, printer);
   return WriteYaml(printer.Take());

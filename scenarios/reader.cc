@@ -20,7 +20,7 @@ namespace {
 
 // A tree of one branch: "a.b=c" is {a: {b: c}}.
 Tree OverrideTree(const std::string& override) {
-  const std::string where = "--set " + override;
+  const std::string where = "--set " + OneLine(override);
   const std::size_t equals = override.find('=');
   if (equals == std::string::npos || equals == 0) {
     throw std::invalid_argument(

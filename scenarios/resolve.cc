@@ -40,6 +40,11 @@ void Resolve(Scenario& scenario, const Origins& origins) {
   NameDomains(scenario.data);
 
   NetworkSection& network = scenario.network;
+  for (std::size_t i = 0; i < network.paths.size(); ++i) {
+    if (network.paths[i].a.empty() || network.paths[i].b.empty()) {
+      origins.Fail(fmt::format("network.paths.{}", i), "a path needs its two sites, a and b");
+    }
+  }
   const NetworkSection defaults;
   std::vector<NetworkPath> all = network.paths;
   if (!network.matrix.empty()) {

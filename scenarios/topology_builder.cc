@@ -72,8 +72,8 @@ sim::Topology BuildTopology(const Scenario& scenario) {
     if (a == sites || b == sites) continue;  // nobody stands there
     const sim::SitePath value{path.rtt, path.bps, path.loss, path.queue_bdp};
     if (paths[a][b] && !Agree(*paths[a][b], value)) {
-      throw std::invalid_argument(fmt::format(
-          "network.paths: {} and {} are there twice, with different values", path.a, path.b));
+      throw std::invalid_argument(
+          fmt::format("network: {} and {} have two paths with different values", path.a, path.b));
     }
     paths[a][b] = paths[b][a] = value;
   }

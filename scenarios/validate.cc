@@ -46,7 +46,7 @@ void ValidateNodes(const Scenario& s, const Origins& origins) {
                  fmt::format("hold {} nodes; at most {} are allowed", sum, kMaxNodes));
   }
   const int nodes = NodeCount(s);
-  Blame(origins, "nodes", "", [&] {
+  Blame(origins, count > 0 ? "nodes.count" : "nodes.groups", "", [&] {
     trainer::MakeAllocation(s.sync.allocation, *trainer::MakeBlockTable(s.model), nodes);
   });
   if (s.sync.quorum > nodes) {
@@ -167,12 +167,11 @@ void ValidateModel(const trainer::ModelConfig& model, const std::string& path,
     trainer::Validate(model);
   } catch (const std::invalid_argument& e) {
     // "model: heads is …": the key is the second word.
-    std::string_view why = e.what();
-    constexpr std::string_view kPrefix = "model: ";
-    if (why.starts_with(kPrefix)) why.remove_prefix(kPrefix.size());
-    const std::string key(why.substr(0, why.find(' ')));
-    if (origins.Where(Join(path, key)) == origins.Where(path)) origins.Fail(path, std::string(why));
-    origins.Fail(Join(path, key), std::string(why.substr(std::min(key.size() + 1, why.size()))));
+    const std::string why = e.what();
+    const std::size_t begin = why.find(' ') + 1;
+    const std::string key = why.substr(begin, why.find(' ', begin) - begin);
+    const std::string where = origins.Where(Join(path, key));
+    throw std::invalid_argument(where.empty() ? why : fmt::format("{}: {}", where, why));
   }
 }
 

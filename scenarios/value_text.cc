@@ -21,7 +21,7 @@ struct Overloaded : Fs... {
 template <class... Fs>
 Overloaded(Fs...) -> Overloaded<Fs...>;
 
-constexpr std::string_view kUnset = "none";
+constexpr std::string_view kTimeUnit = "ms";
 
 // The whole text as a finite number.
 std::optional<double> Number(const std::string& text) {
@@ -54,19 +54,18 @@ std::optional<Int> Whole(const std::string& text) {
   throw std::invalid_argument(fmt::format("{} is not {}", Quoted(text), Expected(field, value)));
 }
 
-std::string_view Example(const Field& field, const Value& value) {
+}  // namespace
+
+std::string_view ExampleUnit(const Field& field, const Value& value) {
   if (field.unit == Unit::kBitRate) return "Mbps";
   if (field.unit == Unit::kByteSize) return "MiB";
   const bool time = std::holds_alternative<sim::Time*>(value) ||
                     std::holds_alternative<std::optional<sim::Time>*>(value);
-  return time ? "ms" : "";
+  return time ? kTimeUnit : "";
 }
 
-}  // namespace
-
 std::string Expected(const Field& field, const Value& value) {
-  const bool time = std::holds_alternative<sim::Time*>(value) ||
-                    std::holds_alternative<std::optional<sim::Time>*>(value);
+  const bool time = ExampleUnit(field, value) == kTimeUnit;
   const std::string range = field.limits.Text([&](double x) {
     if (time) return sim::FormatDuration(sim::FromSeconds(x));
     if (field.unit == Unit::kBitRate) return sim::FormatBitRate(x);
@@ -76,13 +75,13 @@ std::string Expected(const Field& field, const Value& value) {
   return std::visit(
       Overloaded{[](bool*) -> std::string { return "true or false"; },
                  [&](double*) {
-                   return field.unit == Unit::kBitRate ? "a rate" + range + " such as '100 Mbps'"
+                   return field.unit == Unit::kBitRate ? "a rate" + range + ", such as '100 Mbps'"
                                                        : "a number" + range;
                  },
                  [](std::string*) -> std::string { return "a text"; },
-                 [&](sim::Time*) { return "a duration" + range + " such as '40 ms'"; },
+                 [&](sim::Time*) { return "a duration" + range + ", such as '40 ms'"; },
                  [&](std::optional<sim::Time>*) {
-                   return fmt::format("'{}' or a duration{} such as '40 ms'", kUnset, range);
+                   return fmt::format("'{}' or a duration{}, such as '40 ms'", kUnset, range);
                  },
                  [](std::vector<std::string>*) -> std::string { return "a list of texts"; },
                  [](const Choice& choice) {
@@ -95,7 +94,8 @@ std::string Expected(const Field& field, const Value& value) {
                  },
                  [&](auto* whole) {
                    using Int = std::remove_pointer_t<decltype(whole)>;
-                   if (field.unit == Unit::kByteSize) return "a size such as '64 MiB'" + range;
+                   if (field.unit == Unit::kByteSize)
+                     return "a size" + range + ", such as '64 MiB'";
                    const bool natural = std::is_unsigned_v<Int> && range.empty();
                    return "a whole number" + (natural ? " of at least 0" : range);
                  }},
@@ -103,7 +103,7 @@ std::string Expected(const Field& field, const Value& value) {
 }
 
 void SetFromText(const Field& field, const Value& value, const std::string& text) {
-  if (const std::string_view unit = Example(field, value); !unit.empty()) {
+  if (const std::string_view unit = ExampleUnit(field, value); !unit.empty()) {
     const std::optional<double> bare = Number(text);
     if (bare && *bare != 0) {
       throw std::invalid_argument(

@@ -115,6 +115,8 @@ class Builder : public YAML::EventHandler {
       level.has_key = true;
       return;
     }
+    // A missing value has the place of what comes next.
+    if (level.has_key && tree.kind == Tree::Kind::kNull) tree.place = level.tree.keys.back().place;
     level.tree.items.push_back(std::move(tree));
     level.has_key = false;
   }
@@ -232,7 +234,8 @@ Tree& Tree::Add(std::string key, Place place, Tree value) {
 }
 
 Tree ParseYaml(const std::string& text, const std::string& source, bool lines) {
-  std::istringstream in(text);
+  // yaml-cpp takes the end of the file for a closing quote, unless it comes within a line.
+  std::istringstream in(text.substr(0, text.find_last_not_of(" \t\r\n") + 1));
   Builder builder(source, lines);
   try {
     YAML::Parser parser(in);
@@ -275,13 +278,20 @@ std::string WriteYaml(const Tree& tree) {
   return out;
 }
 
-std::string Quoted(std::string_view text) {
-  constexpr std::size_t kMost = 60;
-  std::string line = "'";
-  for (const char c : text.substr(0, kMost)) {
+std::string OneLine(std::string_view text, std::size_t most) {
+  std::size_t size = std::min(text.size(), most);
+  // Not in the middle of a UTF-8 character.
+  while (size < text.size() && size > 0 &&
+         (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) {
+    --size;
+  }
+  std::string line;
+  for (const char c : text.substr(0, size)) {
     line += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
   }
-  return line + (text.size() > kMost ? "…'" : "'");
+  return size < text.size() ? line + "…" : line;
 }
+
+std::string Quoted(std::string_view text) { return fmt::format("'{}'", OneLine(text, 60)); }
 
 }  // namespace spes::scenarios

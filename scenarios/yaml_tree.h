@@ -46,7 +46,9 @@ Tree ReadYaml(const std::string& path);
 // are written in one line.
 std::string WriteYaml(const Tree& tree);
 
-// 'text' for a message: one line, at most about 60 bytes.
+// A text for a message: control characters become blanks, and what is beyond `most` bytes is "…".
+std::string OneLine(std::string_view text, std::size_t most = 100);
+// 'text' in quotes, at most about 60 bytes.
 std::string Quoted(std::string_view text);
 
 }  // namespace spes::scenarios

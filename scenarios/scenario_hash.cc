@@ -1,0 +1,91 @@
+#include "scenarios/scenario_hash.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <system_error>
+#include <vector>
+
+#include "scenarios/catalogue.h"
+#include "scenarios/describe.h"
+#include "scenarios/printer.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace spes::scenarios {
+
+namespace {
+
+std::string Hex(XXH128_hash_t hash) {
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+constexpr std::uint64_t kWhole = std::uint64_t{1} << 30;  // larger files are sampled
+constexpr std::uint64_t kPieces = 1024, kPiece = 64 << 10;
+
+std::string FileDigest(const std::string& file) {
+  const auto fail = [&] { throw std::runtime_error(fmt::format("{}: cannot be read", file)); };
+  std::error_code error;
+  const std::uint64_t size = std::filesystem::file_size(file, error);
+  std::ifstream in(file, std::ios::binary);
+  if (error || !in) fail();
+  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
+                                                                              XXH3_freeState);
+  XXH3_128bits_reset(state.get());
+  XXH3_128bits_update(state.get(), &size, sizeof(size));
+  std::vector<char> buffer(kPiece);
+  const auto add = [&](std::uint64_t length) {
+    in.read(buffer.data(), static_cast<std::streamsize>(length));
+    if (!in) fail();
+    XXH3_128bits_update(state.get(), buffer.data(), length);
+  };
+  if (size <= kWhole) {
+    for (std::uint64_t at = 0; at < size; at += kPiece) add(std::min(kPiece, size - at));
+  } else {
+    for (std::uint64_t i = 0; i < kPieces; ++i) {
+      in.seekg(static_cast<std::streamoff>((size - kPiece) / (kPieces - 1) * i));
+      add(kPiece);
+    }
+  }
+  return Hex(XXH3_128bits_digest(state.get()));
+}
+
+// Puts digests in the place of the names of files.
+class ByContent : public Visitor {
+ public:
+  void OnValue(const Field& field, const Value& value) override {
+    if (field.unit != Unit::kInputFile) return;
+    if (auto* const* file = std::get_if<std::string*>(&value)) {
+      if (!(*file)->empty()) **file = FileDigest(**file);
+    } else {
+      for (std::string& file : *std::get<std::vector<std::string>*>(value)) file = FileDigest(file);
+    }
+  }
+  void OnSection(const Field&, const Section& section) override { section.visit(*this); }
+  void OnList(const Field&, const List& list) override {
+    for (std::size_t i = 0; i < list.size(); ++i) list.visit(i, *this);
+  }
+};
+
+}  // namespace
+
+std::string ScenarioHash(const Scenario& scenario) {
+  Scenario same = scenario;
+  same.name.clear();
+  same.output = {};
+  same.workers = 0;
+  ResolveCorpora(same.data);
+  for (trainer::DomainConfig& domain : same.data.domains) domain.corpus.clear();
+  ByContent visitor;
+  Describe(same, visitor);
+  const std::string text = PrintScenario(same);
+  return Hex(XXH3_128bits(text.data(), text.size()));
+}
+
+}  // namespace spes::scenarios

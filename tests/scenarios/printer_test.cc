@@ -1,0 +1,180 @@
+#include "scenarios/printer.h"
+
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "scenarios/describe.h"
+#include "scenarios/origins.h"
+#include "tests/scenarios/scenario_testing.h"
+
+namespace spes::scenarios {
+namespace {
+
+// Calls a function on every value of a scenario, with its path.
+class EachValue : public Visitor {
+ public:
+  using OnEach = std::function<void(const std::string&, const Field&, const Value&)>;
+  explicit EachValue(OnEach f, std::string path = {}) : f_(std::move(f)), path_(std::move(path)) {}
+
+  void OnValue(const Field& field, const Value& value) override {
+    f_(Join(path_, field.key), field, value);
+  }
+  void OnSection(const Field& field, const Section& section) override {
+    EachValue inner(f_, Join(path_, field.key));
+    section.visit(inner);
+  }
+  void OnList(const Field& field, const List& list) override {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      EachValue inner(f_, Join(Join(path_, field.key), std::to_string(i)));
+      list.visit(i, inner);
+    }
+  }
+
+ private:
+  OnEach f_;
+  std::string path_;
+};
+
+// Path → the value, exactly.
+std::map<std::string, std::string> Values(Scenario scenario) {
+  std::map<std::string, std::string> values;
+  EachValue visitor([&](const std::string& path, const Field&, const Value& value) {
+    std::string& text = values[path];
+    std::visit(
+        [&](const auto& v) {
+          using T = std::decay_t<decltype(v)>;
+          if constexpr (std::is_same_v<T, Choice>) {
+            text = std::to_string(v.get());
+          } else if constexpr (std::is_same_v<T, std::vector<std::string>*>) {
+            for (const std::string& s : *v) text += s + "\n";
+          } else if constexpr (std::is_same_v<T, std::string*>) {
+            text = *v;
+          } else if constexpr (std::is_same_v<T, sim::Time*>) {
+            text = std::to_string(v->count());
+          } else if constexpr (std::is_same_v<T, std::optional<sim::Time>*>) {
+            text = *v ? std::to_string((*v)->count()) : "none";
+          } else if constexpr (std::is_same_v<T, double*>) {
+            char buffer[64];
+            std::snprintf(buffer, sizeof(buffer), "%a", *v);
+            text = buffer;
+          } else {
+            text = std::to_string(*v);
+          }
+        },
+        value);
+  });
+  Describe(scenario, visitor);
+  return values;
+}
+
+void ExpectRoundTrip(const Scenario& scenario) {
+  const std::string text = PrintScenario(scenario);
+  const Scenario again = ParseScenario(text, "elsewhere/other.yaml");
+  EXPECT_EQ(Values(again), Values(scenario)) << text;
+  EXPECT_EQ(PrintScenario(again), text);
+}
+
+TEST(Printer, DefaultsReadBack) { ExpectRoundTrip(Parse(kSmall)); }
+
+TEST(Printer, ShowsUnitsAndWholeSections) {
+  const std::string text =
+      PrintScenario(Parse(kSmall, {"sync.deadline=90 s", "network.coordinator_link.up=26.6 Mbps"}));
+  EXPECT_NE(text.find("kind: fixed, step_time: 500 ms, "), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  deadline: 90 s\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  merge: {interval: 0, alpha: 0.05, length: 0, donors: 4}\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("{down: 10 Gbps, up: 26.6 Mbps, rtt: 0 s, loss: 0, queue_bdp: 1}"),
+            std::string::npos)
+      << text;
+}
+
+// Every value that can be changed by itself, changed; awkward numbers and texts among them.
+TEST(Printer, EveryFieldReadsBack) {
+  const TempFolder folder;
+  const std::string file = folder.Write("a file: #1.txt", "x");
+  Scenario s = Parse(
+      "model: {experts: 4}\n"
+      "nodes: {groups: [{count: 2, site: a}, {site: 'b: \"c\"', count: 2}]}\n"
+      "network: {paths: [{a: a, b: 'b: \"c\"'}]}\n"
+      "data: {domains: [{name: toy, synthetic: true, synthetic_tokens: 1000}]}\n");
+  trainer::DomainConfig text, tokens;
+  text.name = "text";
+  text.files = {file, file};
+  text.limit_bytes = 123'457;
+  tokens.name = "tokens";
+  tokens.tokens = {file};
+  tokens.token_type = trainer::TokenType::kUint32;
+  s.data.domains.push_back(text);
+  s.data.domains.push_back(tokens);
+
+  const std::map<std::string, std::string> before = Values(s);
+  const std::set<std::string> kept = {"nodes.count",
+                                      "sync.every",
+                                      "sync.quorum",
+                                      "network.matrix",
+                                      "network.path_loss",
+                                      "network.path_queue_bdp",
+                                      "model.experts",
+                                      "model.heads",
+                                      "model.kv_heads",
+                                      "model.width",
+                                      "model.head_width",
+                                      "training.sequences",
+                                      "training.micro_sequences"};
+  int number = 0;
+  EachValue change([&](const std::string& path, const Field& field, const Value& value) {
+    ++number;
+    if (kept.contains(path) || path.starts_with("data.domains") || path.ends_with(".count") ||
+        path.ends_with("site") || path.ends_with(".a") || path.ends_with(".b")) {
+      return;
+    }
+    std::visit(
+        [&](const auto& v) {
+          using T = std::decay_t<decltype(v)>;
+          if constexpr (std::is_same_v<T, Choice>) {
+            v.set(v.names.size() - 1 - v.get());
+          } else if constexpr (std::is_same_v<T, std::string*>) {
+            *v = field.unit == Unit::kInputFile ? file : "x: \"" + std::to_string(number) + "\"";
+          } else if constexpr (std::is_same_v<T, sim::Time*>) {
+            *v += sim::Time(1'000'003 + number);
+          } else if constexpr (std::is_same_v<T, std::optional<sim::Time>*>) {
+            *v = sim::Time(12'345'678'901 + number);
+          } else if constexpr (std::is_same_v<T, std::vector<std::string>*>) {
+            *v = {file};
+          } else if constexpr (std::is_same_v<T, bool*>) {
+            *v = !*v;
+          } else if constexpr (std::is_same_v<T, double*>) {
+            *v = field.limits.max <= 1 ? 1.0 / (3 + number) : *v * 1.1 + 1.0 / 3;
+          } else {
+            *v += 1;
+          }
+        },
+        value);
+  });
+  Describe(s, change);
+  s.data.tokenizer = trainer::TokenizerKind::kSentencePiece;
+  s.sync.merge.interval = s.sync.every;
+  s.training.optimizer.decay_steps = s.training.optimizer.warmup_steps + 7;
+
+  // The test must change nearly everything to be worth something.
+  int same = 0;
+  for (const auto& [path, value] : Values(s)) same += before.at(path) == value;
+  EXPECT_LT(same, 50);
+  EXPECT_GT(before.size(), 120u);
+  ExpectRoundTrip(s);
+}
+
+TEST(Printer, CorporaKeepTheirNames) {
+  Scenario s = Parse("nodes: {count: 1}\ndata: {domains: [gcide]}\n");
+  ASSERT_EQ(s.data.domains[0].name, "gcide");
+  ASSERT_EQ(s.data.domains[0].corpus, "gcide");
+  const std::string text = PrintScenario(s);
+  s.data.domains[0].files = {"/somewhere/gcide.dict.dz"};  // as ResolveCorpora does
+  EXPECT_EQ(PrintScenario(s), text);
+}
+
+}  // namespace
+}  // namespace spes::scenarios

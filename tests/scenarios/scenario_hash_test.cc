@@ -1,0 +1,59 @@
+#include "scenarios/scenario_hash.h"
+
+#include "scenarios/catalogue.h"
+#include "tests/scenarios/scenario_testing.h"
+
+namespace spes::scenarios {
+namespace {
+
+std::string HashWith(const std::vector<std::string>& overrides) {
+  return ScenarioHash(Parse(kSmall, overrides));
+}
+
+TEST(ScenarioHash, IsOfWhatDeterminesTheResult) {
+  const std::string hash = HashWith({});
+  EXPECT_EQ(hash.size(), 32u);
+  EXPECT_EQ(hash.find_first_not_of("0123456789abcdef"), std::string::npos);
+  EXPECT_EQ(HashWith({"name=other", "workers=3", "output={log: a.h5, world_every: 2}"}), hash);
+  EXPECT_EQ(HashWith({"sync.every=5", "training.lr=0.003"}), hash);  // as they were
+  for (const char* change :
+       {"seed=2", "model.layers=5", "data.held_out=0.03", "data.domains.0.name=other",
+        "training.lr=0.0030000000000000005", "nodes.compute.jitter=0.1", "nodes.count=4",
+        "sync.every=6", "sync.deadline=1 h", "network.fidelity=ideal", "network.tcp.seed=2"}) {
+    EXPECT_NE(HashWith({change}), hash) << change;
+  }
+}
+
+TEST(ScenarioHash, FilesCountByTheirContent) {
+  const TempFolder folder;
+  const std::string a = folder.Write("a", std::string(200'000, 'x'));
+  const std::string b = folder.Write("deeper/b", std::string(200'000, 'x'));
+  const std::string c = folder.Write("c", std::string(199'999, 'x') + "y");
+  const auto hash = [&](const std::string& file) {
+    return HashWith({"data.domains=[{name: t, files: [" + file + "]}]"});
+  };
+  EXPECT_EQ(hash(a), hash(b));
+  EXPECT_NE(hash(a), hash(c));
+}
+
+TEST(ScenarioHash, CorporaCountByTheirContent) {
+  const TempFolder folder;
+  folder.Write("scenarios/corpora.yaml",
+               "alpha: {package: pa, files: [f]}\nbeta: {package: pb, files: [f]}\n");
+  const Environment installed("SPES_SCENARIOS", folder.Path("scenarios"));
+  const Environment deps("SPES_DEPS", folder.Path(""));
+  folder.Write("corpora/pa/f", "text");
+  const std::vector<std::string> change = {"data.domains=[{name: t, corpus: alpha}]"};
+  Scenario s = Parse(kSmall, change);
+  const std::string hash = ScenarioHash(s);
+  ResolveCorpora(s.data);
+  EXPECT_EQ(ScenarioHash(s), hash);
+  folder.Write("corpora/pa/f", "Text");
+  EXPECT_NE(ScenarioHash(s), hash);
+  s = Parse(kSmall, {"data.domains=[beta]"});
+  EXPECT_EQ(ErrorOf([&] { ScenarioHash(s); }),
+            "corpus 'beta' is not here: run ./dev setup, which unpacks the package pb");
+}
+
+}  // namespace
+}  // namespace spes::scenarios

@@ -1,0 +1,69 @@
+// The files under scenarios/ that come with the program.
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "scenarios/printer.h"
+#include "scenarios/topology_builder.h"
+#include "tests/scenarios/scenario_testing.h"
+
+namespace spes::scenarios {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> YamlFiles(const std::string& folder) {
+  std::vector<std::string> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(SPES_SOURCE_DIR "/" + folder)) {
+    if (entry.path().extension() == ".yaml" && entry.path().filename() != "corpora.yaml") {
+      files.push_back(entry.path().string());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+TEST(Shipped, EveryScenarioReadsAndPrintsBack) {
+  const std::vector<std::string> files = YamlFiles("scenarios");
+  EXPECT_GE(files.size(), 2u);
+  for (const std::string& file : files) {
+    SCOPED_TRACE(file);
+    const Scenario scenario = ReadScenario(file);
+    EXPECT_EQ(scenario.name, fs::path(file).stem());
+    const std::string text = PrintScenario(scenario);
+    EXPECT_EQ(PrintScenario(ParseScenario(text, "elsewhere/printed.yaml")), text);
+    EXPECT_NO_THROW(BuildTopology(scenario));
+  }
+}
+
+TEST(Shipped, EveryModelReads) {
+  const std::vector<std::string> files = YamlFiles("scenarios/models");
+  EXPECT_GE(files.size(), 4u);
+  for (const std::string& file : files) EXPECT_NO_THROW(ReadModel(file)) << file;
+}
+
+TEST(Shipped, AnyScenarioTakesAnyModel) {
+  const std::string scenario = SPES_SOURCE_DIR "/scenarios/4node_lan.yaml";
+  for (const std::string& file : YamlFiles("scenarios/models")) {
+    EXPECT_NO_THROW(ReadScenario(scenario, {"model=" + file})) << file;
+  }
+  EXPECT_EQ(ReadScenario(scenario, {"model=models/spes_7b.yaml"}).model.experts, 32);
+}
+
+TEST(Shipped, SixteenUnequalNodesOverSeveralSites) {
+  const Scenario s = ReadScenario(SPES_SOURCE_DIR "/scenarios/16node_internet.yaml");
+  const sim::Topology t = BuildTopology(s);
+  EXPECT_EQ(NodeCount(s), 16);
+  EXPECT_EQ(s.model.experts, 16);
+  EXPECT_GE(t.sites.size(), 4u);
+  std::set<std::pair<double, double>> links;
+  for (int n = 0; n < 16; ++n) {
+    links.insert({t.hosts[static_cast<std::size_t>(n)].link.up_bps,
+                  NodeSpeeds(s)[static_cast<std::size_t>(n)]});
+  }
+  EXPECT_GE(links.size(), 4u);
+}
+
+}  // namespace
+}  // namespace spes::scenarios
