@@ -15,6 +15,9 @@ namespace {
 Handle OpenFile(const std::string& path) {
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   Check(H5Pset_file_locking(access.get(), true, true));
+  // How often a header is read again that a writer seems to be changing. The pause doubles each
+  // time from 1 ns; HDF5's own 100 would wait for ever where a header is damaged.
+  Check(H5Pset_metadata_read_attempts(access.get(), 28));
   // Opens finished files too, and those that a writer holds open or has left open.
   return Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, access.get()), H5Fclose);
 }
