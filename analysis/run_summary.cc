@@ -1,0 +1,83 @@
+#include "analysis/run_summary.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "analysis/statistics.h"
+
+namespace spes::analysis {
+
+RunSummary::RunSummary(RunPlan plan) { totals_.plan = plan; }
+
+void RunSummary::Record(const StepRecord& r) {
+  round_ = std::max(round_, r.round);
+  ++steps_done_;
+  totals_.steps = std::max(totals_.steps, r.step);
+  totals_.tokens += r.tokens;
+  totals_.virtual_s = std::max(totals_.virtual_s, r.virtual_s);
+  latest_ce_[r.node] = r.ce;
+}
+
+void RunSummary::Record(const RoundRecord& r) {
+  round_ = std::max(round_, r.round);
+  ++totals_.rounds;
+  totals_.virtual_s = std::max(totals_.virtual_s, r.end_s);
+}
+
+void RunSummary::Record(const NodeRoundRecord& r) {
+  NodeTotals& node = nodes_[r.node];
+  node.node = r.node;
+  ++node.rounds;
+  node.compute_s += r.compute_s;
+  node.up_s += r.up_s;
+  node.wait_s += r.wait_s;
+  node.down_s += r.down_s;
+  node.up_bytes += r.up_bytes;
+  node.down_bytes += r.down_bytes;
+  totals_.virtual_s =
+      std::max(totals_.virtual_s, r.start_s + r.compute_s + r.up_s + r.wait_s + r.down_s);
+}
+
+void RunSummary::Record(const EvalRecord& r) {
+  const auto same = std::ranges::find(totals_.evals, r.domain, &EvalRecord::domain);
+  if (same == totals_.evals.end()) {
+    totals_.evals.push_back(r);
+  } else if (r.round >= same->round) {
+    *same = r;
+  }
+}
+
+void RunSummary::Record(const MemoryRecord& r) {
+  if (r.node >= 0 && r.predicted_bytes > 0) memory_[r.node] += r.predicted_bytes;
+  if (r.node == -2) {
+    totals_.process_memory_bytes =
+        std::max(totals_.process_memory_bytes, static_cast<double>(r.measured_bytes));
+  }
+}
+
+void RunSummary::Finish(RunStatus status, const std::string& world_hash) {
+  totals_.status = status;
+  totals_.world_hash = world_hash;
+}
+
+Progress RunSummary::progress() const {
+  double sum = 0;
+  for (const auto& [node, ce] : latest_ce_) sum += ce;
+  const RunPlan& plan = totals_.plan;
+  return {.round = std::min(std::max(round_, 1), plan.rounds),
+          .rounds = plan.rounds,
+          .virtual_s = totals_.virtual_s,
+          .done = std::min(1.0, Share(steps_done_, static_cast<double>(plan.steps) * plan.nodes)),
+          .tokens = totals_.tokens,
+          .ce = latest_ce_.empty() ? std::numeric_limits<double>::quiet_NaN()
+                                   : sum / static_cast<double>(latest_ce_.size())};
+}
+
+RunTotals RunSummary::totals() const {
+  RunTotals totals = totals_;
+  for (const auto& [node, sums] : nodes_) totals.nodes.push_back(sums);
+  for (const auto& [node, bytes] : memory_) totals.node_memory_bytes.push_back(bytes);
+  return totals;
+}
+
+}  // namespace spes::analysis

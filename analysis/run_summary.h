@@ -1,0 +1,80 @@
+// What a run comes to while it goes on and when it is over: the figures that the terminal shows.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "analysis/recorder.h"
+
+namespace spes::analysis {
+
+// What a run is meant to do.
+struct RunPlan {
+  std::int32_t nodes = 0;
+  std::int64_t steps = 0;  // of each node
+  std::int32_t rounds = 0;
+};
+
+// Where a run stands.
+struct Progress {
+  std::int32_t round = 0, rounds = 0;  // the one under way, from 1
+  double virtual_s = 0;
+  double done = 0;          // share of all nodes' steps, 0 to 1
+  std::int64_t tokens = 0;  // trained so far, all nodes
+  double ce = 0;            // mean over the nodes of each one's latest step; NaN before the first
+};
+
+// One node over all rounds that it took part in.
+struct NodeTotals {
+  std::int32_t node = 0, rounds = 0;
+  double compute_s = 0, up_s = 0, wait_s = 0, down_s = 0;
+  std::int64_t up_bytes = 0, down_bytes = 0;
+  double total_s() const { return compute_s + up_s + wait_s + down_s; }
+};
+
+struct RunTotals {
+  RunStatus status = RunStatus::kRunning;
+  std::string world_hash = {};
+  RunPlan plan = {};
+  std::int32_t rounds = 0;  // published
+  std::int64_t steps = 0;   // of the node that did most
+  std::int64_t tokens = 0;
+  double virtual_s = 0;
+  std::vector<NodeTotals> nodes = {};          // by node; only those with a finished round
+  std::vector<EvalRecord> evals = {};          // the latest of each domain
+  std::vector<double> node_memory_bytes = {};  // predicted, by node
+  double process_memory_bytes = 0;             // measured; 0 where not known
+};
+
+// Adds up; keeps no rows.
+class RunSummary final : public Recorder {
+ public:
+  explicit RunSummary(RunPlan plan);
+
+  void Record(const StepRecord& r) override;
+  void Record(const RoundRecord& r) override;
+  void Record(const NodeRoundRecord& r) override;
+  void Record(const FlowRecord&) override {}
+  void Record(const ExpertRecord&) override {}
+  void Record(const RoutingRecord&) override {}
+  void Record(const EvalRecord& r) override;
+  void Record(const MemoryRecord& r) override;
+  void Record(const EventRecord&) override {}
+  void Flush() override {}
+  void Finish(RunStatus status, const std::string& world_hash) override;
+
+  Progress progress() const;
+  RunTotals totals() const;
+
+ private:
+  RunTotals totals_;  // without what the maps below hold
+  std::int32_t round_ = 0;
+  std::int64_t steps_done_ = 0;  // all nodes
+  std::map<std::int32_t, double> latest_ce_;
+  std::map<std::int32_t, NodeTotals> nodes_;
+  std::map<std::int32_t, double> memory_;
+};
+
+}  // namespace spes::analysis
