@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 namespace spes::trainer {
@@ -11,31 +10,15 @@ namespace {
 constexpr std::int64_t kChunk = 1 << 16;
 
 struct Counts {
-  std::int64_t vocabulary;
   std::vector<std::int64_t> single;
-  // Rows: the first of a pair. 32 bits keep the table in the cache and cannot overflow silently:
-  // FoldInto moves them to 64 bits before 2³² pairs have been seen.
-  std::vector<std::uint32_t> pairs;
-  std::vector<std::int64_t> large_pairs;  // empty unless the text is that long
-
-  std::int64_t Pair(std::int64_t first, std::int64_t second) const {
-    const auto i = static_cast<std::size_t>(first * vocabulary + second);
-    return pairs[i] + (large_pairs.empty() ? 0 : large_pairs[i]);
-  }
-  void Fold() {
-    large_pairs.resize(pairs.size());
-    for (std::size_t i = 0; i < pairs.size(); ++i) large_pairs[i] += pairs[i];
-    std::fill(pairs.begin(), pairs.end(), 0);
-  }
+  std::vector<std::int64_t> pairs;  // [first][second]
 };
 
 Counts Count(const TokenArray& tokens, std::int64_t train, std::int64_t vocabulary) {
-  Counts counts{vocabulary,
-                std::vector<std::int64_t>(static_cast<std::size_t>(vocabulary)),
-                std::vector<std::uint32_t>(static_cast<std::size_t>(vocabulary * vocabulary)),
-                {}};
+  Counts counts{std::vector<std::int64_t>(static_cast<std::size_t>(vocabulary)),
+                std::vector<std::int64_t>(static_cast<std::size_t>(vocabulary * vocabulary))};
   std::vector<std::int32_t> ids(kChunk);
-  std::int64_t previous = -1, unfolded = 0;
+  std::int64_t previous = -1;
   for (std::int64_t at = 0; at < train; at += kChunk) {
     const std::int64_t here = std::min(kChunk, train - at);
     tokens.Read(at, here, ids.data());
@@ -44,10 +27,6 @@ Counts Count(const TokenArray& tokens, std::int64_t train, std::int64_t vocabula
       ++counts.single[static_cast<std::size_t>(id)];
       if (previous >= 0) ++counts.pairs[static_cast<std::size_t>(previous * vocabulary + id)];
       previous = id;
-    }
-    if ((unfolded += here) > std::numeric_limits<std::uint32_t>::max() - kChunk) {
-      counts.Fold();
-      unfolded = 0;
     }
   }
   return counts;
@@ -77,7 +56,7 @@ PairLoss MeasurePairs(const TokenArray& tokens, std::int64_t train, std::int64_t
   const Counts counts = Count(tokens, train, vocabulary);
   std::vector<std::int64_t> followed(static_cast<std::size_t>(vocabulary));
   for (std::int64_t a = 0; a < vocabulary; ++a) {
-    for (std::int64_t b = 0; b < vocabulary; ++b) followed[a] += counts.Pair(a, b);
+    for (std::int64_t b = 0; b < vocabulary; ++b) followed[a] += counts.pairs[a * vocabulary + b];
   }
 
   std::vector<double> p, q;  // bigram and unigram probability of each target
@@ -88,9 +67,9 @@ PairLoss MeasurePairs(const TokenArray& tokens, std::int64_t train, std::int64_t
         const std::int64_t b = row[t], x = row[t + 1];
         q.push_back(static_cast<double>(counts.single[x] + 1) /
                     static_cast<double>(train + vocabulary));
-        p.push_back(followed[b] > 0
-                        ? static_cast<double>(counts.Pair(b, x)) / static_cast<double>(followed[b])
-                        : q.back());
+        p.push_back(followed[b] > 0 ? static_cast<double>(counts.pairs[b * vocabulary + x]) /
+                                          static_cast<double>(followed[b])
+                                    : q.back());
       }
     }
   }

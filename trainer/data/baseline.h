@@ -9,7 +9,7 @@
 
 namespace spes::trainer {
 
-// Above this many token ids a table of pairs is too large (64 MiB of counts).
+// Above this many token ids a table of pairs is too large (128 MiB of counts).
 inline constexpr std::int64_t kLargestBigramVocabulary = 4096;
 
 struct PairLoss {

@@ -145,7 +145,7 @@ TEST(Safetensors, RefusesDamagedFiles) {
               AllOf(HasSubstr(absent), HasSubstr("No such file")));
 }
 
-// Every single-byte change of the header either is refused or leaves a consistent file.
+// A flipped bit in any byte of the header either is refused or leaves a consistent file.
 TEST(Safetensors, SurvivesAnyFlippedHeaderByte) {
   const TemporaryFolder folder;
   const std::vector<float> a = {1, 2};
@@ -154,18 +154,16 @@ TEST(Safetensors, SurvivesAnyFlippedHeaderByte) {
   WriteSafetensors(folder.Path("f"), {{"k", "v"}}, tensors);
   const std::string whole = folder.Read("f");
   for (std::size_t at = 0; at < whole.size() - 16; ++at) {
-    for (const int bit : {0, 3, 7}) {
-      std::string damaged = whole;
-      damaged[at] = static_cast<char>(damaged[at] ^ (1 << bit));
-      folder.Write("g", damaged);
-      try {
-        const SafetensorsFile file(folder.Path("g"));
-        for (const TensorInfo& tensor : file.tensors()) {
-          EXPECT_LE(tensor.offset + tensor.bytes, static_cast<std::int64_t>(whole.size()));
-        }
-      } catch (const std::invalid_argument& e) {
-        EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos);
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << at % 8));
+    folder.Write("g", damaged);
+    try {
+      const SafetensorsFile file(folder.Path("g"));
+      for (const TensorInfo& tensor : file.tensors()) {
+        EXPECT_LE(tensor.offset + tensor.bytes, static_cast<std::int64_t>(whole.size()));
       }
+    } catch (const std::invalid_argument& e) {
+      EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos);
     }
   }
 }

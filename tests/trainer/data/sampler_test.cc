@@ -22,7 +22,8 @@ using testing::HasSubstr;
 SamplerSetup MakeSetup(Sharing sharing, std::vector<std::int64_t> samples, int node, int nodes) {
   SamplerSetup setup;
   setup.sharing = sharing;
-  for (std::size_t d = 0; d < samples.size(); ++d) setup.names.push_back("d" + std::to_string(d));
+  for (std::size_t d = 0; d < samples.size(); ++d)
+    setup.names.push_back(std::string("d").append(std::to_string(d)));
   setup.samples = std::move(samples);
   setup.node = node;
   setup.nodes = nodes;
