@@ -215,7 +215,7 @@ need_corpora() {
     if fetch_corpus "$package"; then
       rm -f "$deps/corpora/$package.missing"
     elif [[ $package == dict-gcide || $package == wordnet-base ]]; then
-      die "could not fetch Debian's package $package (no network?), which the default scenarios read"
+      die "could not fetch the text of Debian's package $package: no network, or apt-get update is due"
     else
       say "warning: could not fetch Debian's package $package; scenarios that read it will not run"
       touch "$deps/corpora/$package.missing"
