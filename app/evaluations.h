@@ -21,8 +21,8 @@ class Evaluations {
  public:
   // Reference arguments must outlive the object, which must outlive the pool's jobs.
   Evaluations(trainer::ModelConfig model, std::shared_ptr<const trainer::Dataset> dataset,
-              std::int64_t sequences, std::int64_t context, trainer::ComputePool& pool,
-              analysis::Recorder& recorder, const std::atomic<bool>& stop);
+              std::int64_t context, trainer::ComputePool& pool, analysis::Recorder& recorder,
+              const std::atomic<bool>& stop);
 
   void Submit(const trainer::PublishedRound& published);
 

@@ -2,17 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <filesystem>
+#include <future>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "analysis/hdf5/log_writer.h"
+#include "analysis/summary_text.h"
 #include "app/evaluations.h"
 #include "app/interrupt.h"
 #include "app/memory_report.h"
 #include "app/simulation.h"
+#include "app/terminal.h"
 #include "scenarios/catalogue.h"
 #include "scenarios/printer.h"
 #include "scenarios/scenario_hash.h"
@@ -83,38 +89,67 @@ class RunOfScenario {
   int Run();
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   void OnPublished(const trainer::PublishedRound& published);
   void Save(const trainer::PublishedRound& published);
+  void Tick();
+  void PrintSummary(double set_up_s, double simulation_s);
 
   scenarios::Scenario scenario_;
+  bool quiet_;
   OutputPaths paths_;
+  Clock::time_point start_ = Clock::now();
   const std::atomic<bool>& stop_ = InstallInterruptHandlers();
   std::shared_ptr<const trainer::Dataset> dataset_;
   trainer::World first_world_;
   std::unique_ptr<analysis::Recorder> log_;
+  std::unique_ptr<analysis::RunSummary> summary_;
+  std::unique_ptr<analysis::TeeRecorder> recorder_;
   trainer::PublishedRound last_;
+  std::vector<std::future<void>> baseline_jobs_;
+  std::vector<analysis::Baseline> baselines_;
   std::unique_ptr<Evaluations> evaluations_;
   std::unique_ptr<Simulation> simulation_;
+  ProgressDisplay display_;
   trainer::ComputePool pool_;  // ends first: its jobs use all of the above
 };
 
 RunOfScenario::RunOfScenario(scenarios::Scenario scenario, bool quiet)
-    : scenario_(std::move(scenario)), paths_(Outputs(scenario_)), pool_(scenario_.workers) {
-  (void)quiet;
+    : scenario_(std::move(scenario)),
+      quiet_(quiet),
+      paths_(Outputs(scenario_)),
+      display_(quiet),
+      pool_(scenario_.workers) {
   scenarios::ResolveCorpora(scenario_.data);
   dataset_ =
       trainer::OpenDataset(scenario_.data, scenario_.model.vocabulary, scenario_.training.context);
   first_world_ = FirstWorld(scenario_);
   Calibrate(scenario_, first_world_, *dataset_);
+
   analysis::RunInfo info;
   info.scenario = scenarios::PrintScenario(scenario_);
   info.scenario_hash = scenarios::ScenarioHash(scenario_);
   info.seed = scenario_.seed;
   log_ = analysis::MakeHdf5Recorder(paths_.log, info);
-  evaluations_ = std::make_unique<Evaluations>(scenario_.model, dataset_, 16,
-                                               scenario_.training.context, pool_, *log_, stop_);
+  const std::int64_t every = scenario_.sync.every;
+  summary_ = std::make_unique<analysis::RunSummary>(
+      analysis::RunPlan{scenarios::NodeCount(scenario_), scenario_.training.steps,
+                        static_cast<std::int32_t>((scenario_.training.steps + every - 1) / every)});
+  recorder_ = std::make_unique<analysis::TeeRecorder>(
+      std::vector<analysis::Recorder*>{log_.get(), summary_.get()});
+
+  evaluations_ = std::make_unique<Evaluations>(
+      scenario_.model, dataset_, scenario_.training.context, pool_, *recorder_, stop_);
+  baselines_.resize(static_cast<std::size_t>(dataset_->domains()));
+  for (int d = 0; d < dataset_->domains(); ++d) {
+    baseline_jobs_.push_back(pool_.Submit(sim::kNever, [this, d] {
+      const trainer::BaselineLoss loss = dataset_->Baseline(d, scenario_.training.context);
+      baselines_[static_cast<std::size_t>(d)] = {dataset_->domain(d), loss.unigram, loss.bigram};
+    }));
+  }
   simulation_ = std::make_unique<Simulation>(
-      scenario_, first_world_, dataset_, pool_, *log_, stop_,
+      scenario_, first_world_, dataset_, pool_, *recorder_, stop_,
       [this](const trainer::PublishedRound& published) { OnPublished(published); });
 }
 
@@ -133,19 +168,36 @@ void RunOfScenario::OnPublished(const trainer::PublishedRound& published) {
 
 void RunOfScenario::Save(const trainer::PublishedRound& published) {
   trainer::SaveWorld(published.world, WorldMetadata(scenario_, published), paths_.world);
-  log_->Record(analysis::EventRecord{published.virtual_s, trainer::kCoordinator, "world saved",
-                                     paths_.world});
+  recorder_->Record(analysis::EventRecord{published.virtual_s, trainer::kCoordinator, "world saved",
+                                          paths_.world});
+}
+
+void RunOfScenario::Tick() {
+  evaluations_->Collect(false);
+  analysis::Progress progress = summary_->progress();
+  progress.virtual_s = simulation_->NowSeconds();
+  display_.Show(progress);
 }
 
 int RunOfScenario::Run() {
+  const auto seconds_since = [](Clock::time_point t) {
+    return std::chrono::duration<double>(Clock::now() - t).count();
+  };
+  const double set_up_s = seconds_since(start_);
   try {
-    simulation_->Run([this] { evaluations_->Collect(false); });
+    const Clock::time_point began = Clock::now();
+    simulation_->Run([this] { Tick(); });
+    const double simulation_s = seconds_since(began);
+    display_.End();
     evaluations_->Collect(true);
+    for (std::future<void>& job : baseline_jobs_) job.get();
     Save(last_);
-    RecordMemory(simulation_->allocation(), *first_world_.table, *log_);
-    log_->Finish(stop_ ? analysis::RunStatus::kInterrupted : analysis::RunStatus::kComplete,
-                 trainer::WorldHash(last_.world));
+    RecordMemory(simulation_->allocation(), *first_world_.table, *recorder_);
+    recorder_->Finish(stop_ ? analysis::RunStatus::kInterrupted : analysis::RunStatus::kComplete,
+                      trainer::WorldHash(last_.world));
+    if (!quiet_) PrintSummary(set_up_s, simulation_s);
   } catch (...) {
+    display_.End();
     try {
       log_->Finish(analysis::RunStatus::kFailed, "");
     } catch (const std::exception&) {
@@ -154,6 +206,24 @@ int RunOfScenario::Run() {
     throw;
   }
   return stop_ ? 128 + InterruptSignal() : 0;
+}
+
+void RunOfScenario::PrintSummary(double set_up_s, double simulation_s) {
+  const trainer::BlockTable& table = *first_world_.table;
+  const double waited_s = simulation_->waited_for_work_s();
+  analysis::SummaryContext context;
+  context.scenario = scenario_.name;
+  context.log_path = paths_.log;
+  context.world_path = paths_.world;
+  context.baselines = baselines_;
+  context.full_round_bytes = table.TotalElements() * trainer::ElementBytes(table.dtype());
+  context.full_memory_bytes = NodeBytes(table, table.TotalElements());
+  context.wall_s = std::chrono::duration<double>(Clock::now() - start_).count();
+  context.wall_parts = {{"set-up", set_up_s},
+                        {"training, waited for", waited_s},
+                        {"network and protocol", simulation_s - waited_s},
+                        {"last evaluations", context.wall_s - set_up_s - simulation_s}};
+  std::cout << analysis::SummaryText(summary_->totals(), context) << std::flush;
 }
 
 }  // namespace

@@ -36,6 +36,8 @@ class Simulation {
   const trainer::Coordinator& coordinator() const { return *coordinator_; }
   const trainer::Allocation& allocation() const { return allocation_; }
   double NowSeconds() const { return sim::ToSeconds(loop_.Now()); }
+  // Wall time that virtual time stood still for real work.
+  double waited_for_work_s() const { return runtime_.waited_s(); }
 
  private:
   const std::atomic<bool>& stop_;

@@ -23,7 +23,11 @@ class SimRuntime::Endpoint final : public Runtime {
   void Compute(std::function<void()> work, sim::Time charged, std::function<void()> done) override {
     auto result = std::make_shared<std::future<void>>(
         all_.pool_.Submit(all_.loop_.Now() + charged, std::move(work)));
-    all_.loop_.After(charged, [result, done = std::move(done)] {
+    all_.loop_.After(charged, [&all = all_, result, done = std::move(done)] {
+      const auto start = std::chrono::steady_clock::now();
+      result->wait();
+      all.waited_s_ +=
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       result->get();
       done();
     });

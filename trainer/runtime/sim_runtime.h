@@ -41,6 +41,9 @@ class SimRuntime {
   // Before the first message. `lost` may be empty.
   void Connect(NodeId id, OnMessage on_message, OnLost lost = {});
 
+  // Wall seconds that the loop has waited for work so far.
+  double waited_s() const { return waited_s_; }
+
  private:
   class Endpoint;
   struct Transfer {
@@ -65,6 +68,7 @@ class SimRuntime {
   analysis::Recorder& recorder_;
   int nodes_;
   int streams_;
+  double waited_s_ = 0;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;  // [host]
   std::map<std::pair<NodeId, NodeId>, Channel> channels_;
 };
