@@ -57,7 +57,7 @@ int SyntheticLanguage::SymbolsFor(std::int64_t vocabulary) {
     throw std::invalid_argument(
         fmt::format("the synthetic language needs a vocabulary of 2 or more, not {}", vocabulary));
   }
-  return static_cast<int>(std::min<std::int64_t>(vocabulary, 64));
+  return static_cast<int>(std::min<std::int64_t>(vocabulary, 32));
 }
 
 double SyntheticLanguage::Probability(int a, int b, int x) const {

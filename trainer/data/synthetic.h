@@ -11,14 +11,14 @@ namespace spes::trainer {
 // 1985, J. R. Stat. Soc. B 47:528):
 //   P(x | a, b) = ε/A + (1 − ε) · (½ Q1(b, x) + ½ Q2(a, x)),   a then b then x,
 // where every row of Q1 and Q2 has four random successors. The noise ε = 0.02 makes the chain
-// ergodic. Small transformers learn it within some hundred steps (the two terms need the embedding
-// and one attention head), while no table of pairs can: the bigram knows only b.
+// ergodic. Small transformers learn it within about a hundred steps (the two terms need the
+// embedding and one attention head), while no table of pairs can: the bigram knows only b.
 class SyntheticLanguage {
  public:
   // `symbols` A: 2 … 256. Equal arguments give the same language.
   SyntheticLanguage(int symbols, std::uint64_t seed);
 
-  // As many symbols as fit the vocabulary, at most 64. Throws std::invalid_argument when vocabulary
+  // As many symbols as fit the vocabulary, at most 32. Throws std::invalid_argument when vocabulary
   // < 2.
   static int SymbolsFor(std::int64_t vocabulary);
 
