@@ -16,12 +16,13 @@ using torch::autograd::variable_list;
 
 constexpr std::int64_t kQueries = 64;  // of one block
 
-// Calls f(sequence, query head, first query, queries) for every block of queries.
+// Calls f(sequence, query head, first query, queries) for every block of queries, the last of a
+// sequence first: it sees all keys.
 template <class F>
 void ForEachBlock(std::int64_t sequences, const AttentionShape& shape, F f) {
   for (std::int64_t b = 0; b < sequences; ++b) {
     for (std::int64_t h = 0; h < shape.heads; ++h) {
-      for (std::int64_t t = 0; t < shape.context; t += kQueries) {
+      for (std::int64_t t = (shape.context - 1) / kQueries * kQueries; t >= 0; t -= kQueries) {
         f(b, h, t, std::min(kQueries, shape.context - t));
       }
     }
@@ -37,6 +38,29 @@ struct Offsets {
         statistic((b * s.heads + h) * s.context + t),
         keys(t + n) {}
 };
+
+// softmax of the first `seen` of n scores in place, the rest 0; returns their logsumexp.
+template <class T>
+T CausalSoftmax(T* __restrict x, std::int64_t seen, std::int64_t n) {
+  const T largest = Max(x, seen);
+  for (std::int64_t j = 0; j < seen; ++j) x[j] = Exp(x[j] - largest);
+  const T sum = Sum(x, seen), share = T{1} / sum;
+  for (std::int64_t j = 0; j < seen; ++j) x[j] *= share;
+  std::fill(x + seen, x + n, T{0});
+  return largest + std::log(sum);
+}
+
+// Turns n scores into probabilities p by their logsumexp, and the probabilities' gradients into
+// those of the scores times `scale`; 0 beyond the first `seen`.
+template <class T>
+void CausalSoftmaxBackward(T lse, T scale, std::int64_t seen, std::int64_t n, T* __restrict p,
+                           T* __restrict dp) {
+  for (std::int64_t j = 0; j < seen; ++j) p[j] = Exp(p[j] - lse);
+  const T mean = Dot(p, dp, seen);
+  for (std::int64_t j = 0; j < seen; ++j) dp[j] = p[j] * (dp[j] - mean) * scale;
+  std::fill(p + seen, p + n, T{0});
+  std::fill(dp + seen, dp + n, T{0});
+}
 
 struct Attention : torch::autograd::Function<Attention> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k,
@@ -54,14 +78,7 @@ struct Attention : torch::autograd::Function<Attention> {
              q.const_data_ptr<scalar_t>() + at.query, row, k.const_data_ptr<scalar_t>() + at.key,
              kv_row, scalar_t{0}, p, T);
         for (std::int64_t i = 0; i < n; ++i) {
-          scalar_t* x = p + i * T;
-          const std::int64_t seen = t + i + 1;
-          const scalar_t largest = Max(x, seen);
-          for (std::int64_t j = 0; j < seen; ++j) x[j] = Exp(x[j] - largest);
-          const scalar_t sum = Sum(x, seen);
-          for (std::int64_t j = 0; j < seen; ++j) x[j] /= sum;
-          std::fill(x + seen, x + at.keys, scalar_t{0});
-          lse.data_ptr<scalar_t>()[at.statistic + i] = largest + std::log(sum);
+          lse.data_ptr<scalar_t>()[at.statistic + i] = CausalSoftmax(p + i * T, t + i + 1, at.keys);
         }
         Gemm(Op::kPlain, Op::kPlain, n, d, at.keys, scalar_t{1}, p, T,
              v.const_data_ptr<scalar_t>() + at.key, kv_row, scalar_t{0},
@@ -85,7 +102,7 @@ struct Attention : torch::autograd::Function<Attention> {
     shape.head_width = q.size(1) / shape.heads;
     const std::int64_t T = shape.context, d = shape.head_width, B = q.size(0) / T;
     const std::int64_t row = shape.heads * d, kv_row = shape.kv_heads * d;
-    at::Tensor dq = at::empty_like(q), dk = at::zeros_like(k), dv = at::zeros_like(v);
+    at::Tensor dq = at::empty_like(q), dk = at::empty_like(k), dv = at::empty_like(v);
     at::Tensor scores = at::empty({2, std::min(kQueries, T), T}, q.options());
     AT_DISPATCH_FLOATING_TYPES(q.scalar_type(), "CausalAttention", [&] {
       const scalar_t scale = static_cast<scalar_t>(1 / std::sqrt(static_cast<double>(d)));
@@ -94,27 +111,24 @@ struct Attention : torch::autograd::Function<Attention> {
         const Offsets at(shape, b, h, t, n);
         const scalar_t* q_block = q.const_data_ptr<scalar_t>() + at.query;
         const scalar_t* k_block = k.const_data_ptr<scalar_t>() + at.key;
+        // The first to reach a key's gradient writes it, the others add.
+        const bool first = t + n == T && h % (shape.heads / shape.kv_heads) == 0;
+        const scalar_t add = static_cast<scalar_t>(first ? 0 : 1);
         const scalar_t* dout_block = dout.const_data_ptr<scalar_t>() + at.query;
         Gemm(Op::kPlain, Op::kTransposed, n, at.keys, d, scale, q_block, row, k_block, kv_row,
              scalar_t{0}, p, T);
         Gemm(Op::kPlain, Op::kTransposed, n, at.keys, d, scalar_t{1}, dout_block, row,
              v.const_data_ptr<scalar_t>() + at.key, kv_row, scalar_t{0}, dp, T);
         for (std::int64_t i = 0; i < n; ++i) {
-          scalar_t *x = p + i * T, *dx = dp + i * T;
-          const std::int64_t seen = t + i + 1;
-          const scalar_t row_lse = lse.const_data_ptr<scalar_t>()[at.statistic + i];
-          for (std::int64_t j = 0; j < seen; ++j) x[j] = Exp(x[j] - row_lse);
-          const scalar_t mean = Dot(x, dx, seen);
-          for (std::int64_t j = 0; j < seen; ++j) dx[j] = x[j] * (dx[j] - mean) * scale;
-          std::fill(x + seen, x + at.keys, scalar_t{0});
-          std::fill(dx + seen, dx + at.keys, scalar_t{0});
+          CausalSoftmaxBackward(lse.const_data_ptr<scalar_t>()[at.statistic + i], scale, t + i + 1,
+                                at.keys, p + i * T, dp + i * T);
         }
         Gemm(Op::kPlain, Op::kPlain, n, d, at.keys, scalar_t{1}, dp, T, k_block, kv_row,
              scalar_t{0}, dq.data_ptr<scalar_t>() + at.query, row);
-        Gemm(Op::kTransposed, Op::kPlain, at.keys, d, n, scalar_t{1}, dp, T, q_block, row,
-             scalar_t{1}, dk.data_ptr<scalar_t>() + at.key, kv_row);
-        Gemm(Op::kTransposed, Op::kPlain, at.keys, d, n, scalar_t{1}, p, T, dout_block, row,
-             scalar_t{1}, dv.data_ptr<scalar_t>() + at.key, kv_row);
+        Gemm(Op::kTransposed, Op::kPlain, at.keys, d, n, scalar_t{1}, dp, T, q_block, row, add,
+             dk.data_ptr<scalar_t>() + at.key, kv_row);
+        Gemm(Op::kTransposed, Op::kPlain, at.keys, d, n, scalar_t{1}, p, T, dout_block, row, add,
+             dv.data_ptr<scalar_t>() + at.key, kv_row);
       });
     });
     return {dq, dk, dv, at::Tensor()};

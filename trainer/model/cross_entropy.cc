@@ -14,6 +14,20 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+// logsumexp of n values; `scratch` [n].
+template <class T>
+T LogSumExp(const T* __restrict z, std::int64_t n, T* __restrict scratch) {
+  const T largest = Max(z, n);
+  for (std::int64_t i = 0; i < n; ++i) scratch[i] = Exp(z[i] - largest);
+  return largest + std::log(Sum(scratch, n));
+}
+
+// factor · softmax(z), given logsumexp(z).
+template <class T>
+void ScaledSoftmax(const T* __restrict z, T lse, T factor, std::int64_t n, T* __restrict p) {
+  for (std::int64_t i = 0; i < n; ++i) p[i] = factor * Exp(z[i] - lse);
+}
+
 struct OutputLoss : torch::autograd::Function<OutputLoss> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& logits,
                             const at::Tensor& targets, double z_loss) {
@@ -30,9 +44,7 @@ struct OutputLoss : torch::autograd::Function<OutputLoss> {
           throw std::runtime_error("token " + std::to_string(target[n]) +
                                    " is outside the model's vocabulary of " + std::to_string(V));
         }
-        const scalar_t largest = Max(z, V);
-        for (std::int64_t v = 0; v < V; ++v) e[v] = Exp(z[v] - largest);
-        l[n] = largest + std::log(Sum(e, V));
+        l[n] = LogSumExp(z, V, e);
         ce += static_cast<double>(l[n] - z[target[n]]);
         square += static_cast<double>(l[n]) * static_cast<double>(l[n]);
       }
@@ -61,8 +73,7 @@ struct OutputLoss : torch::autograd::Function<OutputLoss> {
           d[1] * static_cast<scalar_t>(2 * context->saved_data["z_loss"].toDouble() /
                                        static_cast<double>(N));
       for (std::int64_t n = 0; n < N; ++n, z += V, dz += V) {
-        const scalar_t factor = per_token + z_factor * l[n];
-        for (std::int64_t v = 0; v < V; ++v) dz[v] = factor * Exp(z[v] - l[n]);
+        ScaledSoftmax(z, l[n], per_token + z_factor * l[n], V, dz);
         dz[target[n]] -= per_token;
       }
     });

@@ -12,6 +12,11 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+template <class T>
+void AddRow(const T* __restrict from, std::int64_t n, T* __restrict to) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] += from[i];
+}
+
 struct Embedding : torch::autograd::Function<Embedding> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& table,
                             const at::Tensor& tokens) {
@@ -45,7 +50,7 @@ struct Embedding : torch::autograd::Function<Embedding> {
       const scalar_t* from = dy.const_data_ptr<scalar_t>();
       scalar_t* to = dtable.data_ptr<scalar_t>();
       for (std::int64_t r = 0; r < rows; ++r) {
-        for (std::int64_t i = 0; i < n; ++i) to[token[r] * n + i] += from[r * n + i];
+        AddRow(from + r * n, n, to + token[r] * n);
       }
     });
     return {dtable, at::Tensor()};

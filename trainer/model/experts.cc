@@ -19,6 +19,37 @@ T Sigmoid(T x) {
   return T{1} / (T{1} + Exp(-x));
 }
 
+// gated = silu(a) ⊙ b for one slot; a and b are the two halves of `hidden` [2F].
+template <class T>
+void Gate(const T* __restrict hidden, std::int64_t F, T* __restrict gated) {
+  for (std::int64_t f = 0; f < F; ++f) {
+    gated[f] = hidden[f] * Sigmoid(hidden[f]) * hidden[F + f];
+  }
+}
+
+// Its derivative for one slot of routing weight w. `dgated` [F] holds the gradient of the expert's
+// unweighted output, w2 applied, and becomes w · gated; dhidden [2F] is written. Returns the
+// gradient of w; `scratch` [F].
+template <class T>
+T GateBackward(const T* __restrict hidden, T w, std::int64_t F, T* __restrict dgated,
+               T* __restrict dhidden, T* __restrict scratch) {
+  for (std::int64_t f = 0; f < F; ++f) {
+    const T a = hidden[f], b = hidden[F + f], s = Sigmoid(a), silu = a * s, d = w * dgated[f];
+    scratch[f] = silu * b;
+    dhidden[f] = d * b * (s + silu * (T{1} - s));
+    dhidden[F + f] = d * silu;
+  }
+  const T dw = Dot(dgated, scratch, F);
+  for (std::int64_t f = 0; f < F; ++f) dgated[f] = w * scratch[f];
+  return dw;
+}
+
+// y += w · x over n elements.
+template <class T>
+void AddScaled(T w, const T* __restrict x, std::int64_t n, T* __restrict y) {
+  for (std::int64_t i = 0; i < n; ++i) y[i] += w * x[i];
+}
+
 // Rows of `from` [·, n] of the tokens of these slots, one below the other.
 template <class T>
 void GatherRows(const std::int32_t* slots, std::int64_t count, std::int64_t K, std::int64_t n,
@@ -89,16 +120,11 @@ struct Mixture : torch::autograd::Function<Mixture> {
         scalar_t* h = hidden.data_ptr<scalar_t>() + first * 2 * F;
         GatherRows(slot, count, K, D, x.const_data_ptr<scalar_t>(), row);
         UpProducts(layout, count, row, block, h);
-        for (std::int64_t i = 0; i < count; ++i) {
-          const scalar_t *a = h + i * 2 * F, *b = a + F;
-          for (std::int64_t f = 0; f < F; ++f) g[i * F + f] = a[f] * Sigmoid(a[f]) * b[f];
-        }
+        for (std::int64_t i = 0; i < count; ++i) Gate(h + i * 2 * F, F, g + i * F);
         Gemm(Op::kPlain, Op::kPlain, count, D, F, scalar_t{1}, g, F, block + layout.w2, D,
              scalar_t{0}, row, D);
         for (std::int64_t i = 0; i < count; ++i) {
-          scalar_t* to = out + slot[i] / K * D;
-          const scalar_t w = weight[slot[i]], *from = row + i * D;
-          for (std::int64_t d = 0; d < D; ++d) to[d] += w * from[d];
+          AddScaled(weight[slot[i]], row + i * D, D, out + slot[i] / K * D);
         }
       }
     });
@@ -125,42 +151,33 @@ struct Mixture : torch::autograd::Function<Mixture> {
     at::Tensor dy_rows = at::empty({largest, D}, x.options()),
                rows = at::empty({largest, D}, x.options()),
                dgated = at::empty({largest, F}, x.options()),
-               dhidden = at::empty({largest, 2 * F}, x.options());
+               dhidden = at::empty({largest, 2 * F}, x.options()),
+               scratch = at::empty({F}, x.options());
     variable_list results(2 + experts.size() + 2);
     results[0] = dx;
     results[1] = dweights;
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "MixExperts", [&] {
       const scalar_t* weight = weights.const_data_ptr<scalar_t>();
       scalar_t *dyr = dy_rows.data_ptr<scalar_t>(), *row = rows.data_ptr<scalar_t>(),
-               *dg = dgated.data_ptr<scalar_t>(), *dh = dhidden.data_ptr<scalar_t>();
+               *dg = dgated.data_ptr<scalar_t>(), *dh = dhidden.data_ptr<scalar_t>(),
+               *dweight = dweights.data_ptr<scalar_t>(), *spare = scratch.data_ptr<scalar_t>();
       for (std::size_t e = 0; e < experts.size(); ++e) {
         const std::int64_t first = offsets[e], count = offsets[e + 1] - first;
         const std::int32_t* slot = slots + first;
         const scalar_t* block = experts[e].const_data_ptr<scalar_t>();
+        const scalar_t* h = hidden.const_data_ptr<scalar_t>() + first * 2 * F;
         const bool trains = context->needs_input_grad(2 + e);
         if (trains) results[2 + e] = at::zeros_like(experts[e]);
         GatherRows(slot, count, K, D, dy.const_data_ptr<scalar_t>(), dyr);
         Gemm(Op::kPlain, Op::kTransposed, count, F, D, scalar_t{1}, dyr, D, block + layout.w2, D,
              scalar_t{0}, dg, F);
         for (std::int64_t i = 0; i < count; ++i) {
-          const scalar_t* a = hidden.const_data_ptr<scalar_t>() + (first + i) * 2 * F;
-          const scalar_t *b = a + F, w = weight[slot[i]];
-          scalar_t *da = dh + i * 2 * F, *db = da + F, *g = dg + i * F;
-          // da serves as scratch for the gated values, whose product with dg is the gradient of the
-          // routing weight.
-          for (std::int64_t f = 0; f < F; ++f) da[f] = a[f] * Sigmoid(a[f]) * b[f];
-          dweights.data_ptr<scalar_t>()[slot[i]] = Dot(g, da, F);
-          for (std::int64_t f = 0; f < F; ++f) {
-            const scalar_t s = Sigmoid(a[f]), d = g[f] * w, gated = da[f];
-            da[f] = d * b[f] * s * (scalar_t{1} + a[f] * (scalar_t{1} - s));
-            db[f] = d * a[f] * s;
-            g[f] = w * gated;
-          }
+          dweight[slot[i]] =
+              GateBackward(h + i * 2 * F, weight[slot[i]], F, dg + i * F, dh + i * 2 * F, spare);
         }
         DownGradients(layout, count, dh, block, row);
         for (std::int64_t i = 0; i < count; ++i) {
-          scalar_t* to = dx.data_ptr<scalar_t>() + slot[i] / K * D;
-          for (std::int64_t d = 0; d < D; ++d) to[d] += row[i * D + d];
+          AddScaled(scalar_t{1}, row + i * D, D, dx.data_ptr<scalar_t>() + slot[i] / K * D);
         }
         if (!trains || count == 0) continue;
         scalar_t* dblock = results[2 + e].template data_ptr<scalar_t>();

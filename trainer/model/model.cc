@@ -67,11 +67,10 @@ Model::Model(const ModelConfig& config, std::shared_ptr<const BlockTable> table,
 }
 
 at::Tensor Model::Attend(const Layer& layer, std::span<const at::Tensor> parameters,
-                         const at::Tensor& x, const at::Tensor& rotary) const {
+                         const at::Tensor& h, const at::Tensor& rotary) const {
   const auto p = [&](BlockId id) { return parameters[static_cast<std::size_t>(id)]; };
   const auto norm = [&](BlockId id) { return id < 0 ? at::Tensor() : p(id); };
-  const at::Tensor h = RmsNorm(x, p(layer.attn_norm), config_.norm_eps);
-  std::vector<at::Tensor> qkv = Project(h, {p(layer.q), p(layer.k), p(layer.v)});
+  const std::vector<at::Tensor> qkv = Project(h, {p(layer.q), p(layer.k), p(layer.v)});
   const at::Tensor q =
       NormaliseAndRotate(qkv[0], norm(layer.q_norm), config_.qk_norm, config_.norm_eps, rotary);
   const at::Tensor k =
@@ -84,6 +83,29 @@ at::Tensor Model::Attend(const Layer& layer, std::span<const at::Tensor> paramet
   return Project(mixed, {p(layer.o)})[0];
 }
 
+at::Tensor Model::FeedForward(std::size_t l, std::span<const at::Tensor> parameters,
+                              const at::Tensor& h, ModelLosses& losses, RoutingCounts* counts,
+                              ModelTrace* trace) const {
+  const auto p = [&](BlockId id) { return parameters[static_cast<std::size_t>(id)]; };
+  const Layer& layer = layers_[l];
+  if (layer.experts.empty()) {
+    const std::vector<at::Tensor> up = Project(h, {p(layer.w1), p(layer.v1)});
+    return at::mm(at::silu(up[0]) * up[1], p(layer.w2));
+  }
+  const at::Tensor logits = Project(h, {p(layer.router)})[0];
+  const Routing routing = Route(logits, {.experts_per_token = config_.experts_per_token,
+                                         .renormalise = config_.renormalise_top_k,
+                                         .load_balance = config_.load_balance_loss / config_.layers,
+                                         .z = config_.router_z_loss});
+  losses.router = losses.router.defined() ? losses.router + routing.losses : routing.losses;
+  if (counts != nullptr) Count(routing, l, *counts);
+  if (trace != nullptr) trace->router_logits.push_back(logits.detach());
+  std::vector<at::Tensor> experts;
+  experts.reserve(layer.experts.size());
+  for (const BlockId id : layer.experts) experts.push_back(p(id));
+  return MixExperts(h, routing.weights, routing.dispatch, experts, layer.layout);
+}
+
 ModelLosses Model::Losses(std::span<const at::Tensor> parameters, const at::Tensor& tokens,
                           const at::Tensor& targets, std::int64_t context, RoutingCounts* counts,
                           ModelTrace* trace) const {
@@ -91,31 +113,19 @@ ModelLosses Model::Losses(std::span<const at::Tensor> parameters, const at::Tens
   const at::Tensor rotary = rotary_.narrow(0, 0, context);
   ModelLosses losses;
   at::Tensor x = Embed(tokens, p(embed_));
+  at::Tensor h = RmsNorm(x, p(layers_[0].attn_norm), config_.norm_eps);
+  const auto add = [&](const at::Tensor& y, BlockId next_norm) {
+    const SumAndNorm next = AddRmsNorm(x, y, p(next_norm), config_.norm_eps);
+    x = next.sum;
+    h = next.norm;
+  };
   for (std::size_t l = 0; l < layers_.size(); ++l) {
-    const Layer& layer = layers_[l];
-    x = x + Attend(layer, parameters, x, rotary);
-    const at::Tensor h = RmsNorm(x, p(layer.ffn_norm), config_.norm_eps);
-    if (layer.experts.empty()) {
-      const std::vector<at::Tensor> up = Project(h, {p(layer.w1), p(layer.v1)});
-      x = x + at::mm(at::silu(up[0]) * up[1], p(layer.w2));
-      continue;
-    }
-    const at::Tensor logits = Project(h, {p(layer.router)})[0];
-    const Routing routing =
-        Route(logits, {.experts_per_token = config_.experts_per_token,
-                       .renormalise = config_.renormalise_top_k,
-                       .load_balance = config_.load_balance_loss / config_.layers,
-                       .z = config_.router_z_loss});
-    std::vector<at::Tensor> experts;
-    experts.reserve(layer.experts.size());
-    for (const BlockId id : layer.experts) experts.push_back(p(id));
-    x = x + MixExperts(h, routing.weights, routing.dispatch, experts, layer.layout);
-    losses.router = losses.router.defined() ? losses.router + routing.losses : routing.losses;
-    if (counts != nullptr) Count(routing, l, *counts);
-    if (trace != nullptr) trace->router_logits.push_back(logits.detach());
+    add(Attend(layers_[l], parameters, h, rotary), layers_[l].ffn_norm);
+    add(FeedForward(l, parameters, h, losses, counts, trace),
+        l + 1 < layers_.size() ? layers_[l + 1].attn_norm : final_norm_);
   }
   if (counts != nullptr) counts->tokens += tokens.size(0);
-  const at::Tensor logits = Project(RmsNorm(x, p(final_norm_), config_.norm_eps), {p(lm_head_)})[0];
+  const at::Tensor logits = Project(h, {p(lm_head_)})[0];
   if (trace != nullptr) trace->logits = logits.detach();
   losses.output = CrossEntropy(logits, targets, config_.z_loss);
   losses.total = losses.output.sum();

@@ -49,8 +49,11 @@ class Model {
     ExpertLayout layout;
   };
 
-  at::Tensor Attend(const Layer& layer, std::span<const at::Tensor> parameters, const at::Tensor& x,
+  // What attention and the experts (or the dense layer) add to the residual stream; h is its norm.
+  at::Tensor Attend(const Layer& layer, std::span<const at::Tensor> parameters, const at::Tensor& h,
                     const at::Tensor& rotary) const;
+  at::Tensor FeedForward(std::size_t l, std::span<const at::Tensor> parameters, const at::Tensor& h,
+                         ModelLosses& losses, RoutingCounts* counts, ModelTrace* trace) const;
 
   ModelConfig config_;
   std::vector<Layer> layers_;

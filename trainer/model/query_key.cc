@@ -12,12 +12,14 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Turns every pair (x[i], x[i + half]) of a head by its angle; `sign` −1 turns back.
+// Turns every pair (x[i], x[i + half]) of a head by its angle; `sign` −1 turns back. The sines lie
+// behind the cosines.
 template <class T>
-void Rotate(const T* table, T sign, std::int64_t heads, std::int64_t half, T* x) {
-  const T *cos = table, *sin = table + half;
+void Rotate(const T* __restrict cos, T sign, std::int64_t heads, std::int64_t half,
+            T* __restrict x) {
+  const T* __restrict sin = cos + half;
   for (std::int64_t h = 0; h < heads; ++h) {
-    T *a = x + h * 2 * half, *b = a + half;
+    T* __restrict a = x + h * 2 * half, * __restrict b = a + half;
     for (std::int64_t i = 0; i < half; ++i) {
       const T s = sign * sin[i], first = a[i], second = b[i];
       a[i] = first * cos[i] - second * s;

@@ -16,11 +16,11 @@ using torch::autograd::variable_list;
 
 // Softmax of z over n elements into p; returns logsumexp(z).
 template <class T>
-T SoftmaxRow(const T* z, std::int64_t n, T* p) {
+T SoftmaxRow(const T* __restrict z, std::int64_t n, T* __restrict p) {
   const T largest = Max(z, n);
   for (std::int64_t i = 0; i < n; ++i) p[i] = Exp(z[i] - largest);
-  const T sum = Sum(p, n);
-  for (std::int64_t i = 0; i < n; ++i) p[i] /= sum;
+  const T sum = Sum(p, n), share = T{1} / sum;
+  for (std::int64_t i = 0; i < n; ++i) p[i] *= share;
   return largest + std::log(sum);
 }
 

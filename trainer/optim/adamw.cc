@@ -10,7 +10,7 @@ namespace spes::trainer {
 namespace {
 
 template <class T>
-void Update(const OptimizerConfig& config, double lr, double factor, const T* gradient,
+void Update(const OptimizerConfig& config, double lr, double factor, const T* __restrict gradient,
             std::int64_t n, Buffer& values, AdamMoments& moments) {
   const double updates = static_cast<double>(moments.updates);
   const T b1 = static_cast<T>(config.beta1), c1 = static_cast<T>(1 - config.beta1);
@@ -19,9 +19,9 @@ void Update(const OptimizerConfig& config, double lr, double factor, const T* gr
   const T root = static_cast<T>(1 / std::sqrt(1 - std::pow(config.beta2, updates)));
   const T keep = static_cast<T>(1 - lr * config.weight_decay);
   const T scale = static_cast<T>(factor), eps = static_cast<T>(config.eps);
-  T *w = values.as<T>().data(), *m = moments.first.as<T>().data(),
-    *v = moments.second.as<T>().data();
-#pragma GCC ivdep
+  T* __restrict w = values.as<T>().data();
+  T* __restrict m = moments.first.as<T>().data();
+  T* __restrict v = moments.second.as<T>().data();
   for (std::int64_t i = 0; i < n; ++i) {
     const T g = gradient[i] * scale;
     m[i] = b1 * m[i] + c1 * g;
