@@ -35,7 +35,7 @@ std::string FormatDuration(double seconds) {
   const std::int64_t s = std::llround(seconds);
   if (s < 3600) return fmt::format("{} min {:02} s", s / 60, s % 60);
   const std::int64_t min = std::llround(seconds / 60);
-  if (min < 24 * 60) return fmt::format("{} h {:02} min", min / 60, min % 60);
+  if (min < 1440) return fmt::format("{} h {:02} min", min / 60, min % 60);
   const std::int64_t h = std::llround(seconds / 3600);
   return fmt::format("{} d {:02} h", h / 24, h % 24);
 }

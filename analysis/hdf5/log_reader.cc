@@ -40,7 +40,7 @@ std::string ReadText(hid_t file, const char* name) {
   }
   char* pointer = nullptr;
   Check(H5Aread(attribute.get(), TextType(H5T_VARIABLE).get(), &pointer));
-  const std::string text = pointer == nullptr ? "" : pointer;
+  std::string text = pointer == nullptr ? "" : pointer;
   H5free_memory(pointer);
   return text;
 }
