@@ -4,9 +4,11 @@
 
 #include <filesystem>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "scenarios/describe.h"
+#include "scenarios/folders.h"
 #include "scenarios/resolve.h"
 #include "scenarios/section_reader.h"
 #include "scenarios/validate.h"
@@ -73,6 +75,12 @@ Scenario Build(const Tree& tree, const std::string& source,
 }  // namespace
 
 Scenario ReadScenario(const std::string& path, const std::vector<std::string>& overrides) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) {
+    if (const auto installed = FindFile(path, {InstalledScenarios()})) {
+      return Build(ReadYaml(*installed), *installed, overrides);
+    }
+  }
   return Build(ReadYaml(path), path, overrides);
 }
 

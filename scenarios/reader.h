@@ -9,9 +9,9 @@
 
 namespace spes::scenarios {
 
-// Reads a scenario file; then changes it by each of the overrides ("sync.every=50", keys as dotted
-// paths, list items by index: "nodes.groups.0.speed=2"); then resolves (resolve.h) and validates
-// (validate.h) it.
+// Reads a scenario file, of that path or else of the installed scenarios; then changes it by each
+// of the overrides ("sync.every=50", keys as dotted paths, list items by index:
+// "nodes.groups.0.speed=2"); then resolves (resolve.h) and validates (validate.h) it.
 //
 // In place of a section's fields the name of a .yaml file that holds them may stand ("model:
 // models/spes_2b.yaml"), or be given under the key `base` beside fields that change it; the top

@@ -153,6 +153,13 @@ TEST(Reader, FileMissing) {
             file + ": cannot be read: No such file or directory");
 }
 
+TEST(Reader, InstalledScenariosAreFoundByName) {
+  const TempFolder folder;
+  const Environment installed("SPES_SCENARIOS", folder.Path(""));
+  folder.Write("mine.yaml", kSmall);
+  EXPECT_EQ(ReadScenario("mine.yaml").name, "mine");
+}
+
 TEST(Reader, EmptySectionsAreDefaults) {
   EXPECT_EQ(Parse(kSmall + "training:\n#  steps: 3\n").training.steps, TrainingSection{}.steps);
 }
