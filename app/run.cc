@@ -176,6 +176,11 @@ void RunOfScenario::Tick() {
   evaluations_->Collect(false);
   analysis::Progress progress = summary_->progress();
   progress.virtual_s = simulation_->NowSeconds();
+  // The records come when results arrive; work goes on all the time.
+  const std::int64_t done = simulation_->steps_done();
+  progress.done = static_cast<double>(done) /
+                  static_cast<double>(scenario_.training.steps * simulation_->allocation().nodes());
+  progress.tokens = done * scenario_.training.sequences * scenario_.training.context;
   display_.Show(progress);
 }
 

@@ -47,7 +47,8 @@ trainer::CoordinatorConfig MakeCoordinatorConfig(const scenarios::Scenario& scen
 std::unique_ptr<trainer::Node> MakeNode(const scenarios::Scenario& scenario,
                                         const trainer::World& world,
                                         const trainer::Dataset& dataset,
-                                        const trainer::Allocation& allocation, int node) {
+                                        const trainer::Allocation& allocation, int node,
+                                        std::shared_ptr<std::atomic<std::int64_t>> steps_done) {
   trainer::ModelNodeConfig config;
   config.model = scenario.model;
   config.optimizer = scenario.training.optimizer;
@@ -55,6 +56,7 @@ std::unique_ptr<trainer::Node> MakeNode(const scenarios::Scenario& scenario,
   config.sequences = scenario.training.sequences;
   config.micro_sequences = scenario.training.micro_sequences;
   config.context = scenario.training.context;
+  config.steps_done = std::move(steps_done);
   return trainer::MakeModelNode(
       config, world, allocation.blocks(node),
       dataset.Source(node, allocation.nodes(), scenario.training.context, scenario.seed));
@@ -90,7 +92,7 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
         coordinator_->OnLost(peer, reason);
       });
   for (trainer::NodeId node = 0; node < allocation_.nodes(); ++node) {
-    nodes_.push_back(MakeNode(scenario, world, *dataset, allocation_, node));
+    nodes_.push_back(MakeNode(scenario, world, *dataset, allocation_, node, steps_done_));
     peers_.push_back(std::make_unique<trainer::Peer>(
         trainer::PeerConfig{node, config.scenario_hash, world_hash,
                             [cost, node](std::int64_t step) { return cost->StepTime(node, step); }},
@@ -103,6 +105,7 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
 Simulation::~Simulation() = default;
 
 void Simulation::Run(const std::function<void()>& tick) {
+  runtime_.OnIdle(tick);
   for (const auto& peer : peers_) peer->Start();
   while (!stop_ && !coordinator_->finished() && loop_.Step()) tick();
   if (stop_ || coordinator_->finished()) return;
@@ -117,7 +120,7 @@ void Calibrate(scenarios::Scenario& scenario, const trainer::World& world,
   const trainer::Allocation allocation = trainer::MakeAllocation(
       scenario.sync.allocation, *world.table, scenarios::NodeCount(scenario));
   const std::atomic<bool> stop{false};
-  const auto node = MakeNode(scenario, world, dataset, allocation, 0);
+  const auto node = MakeNode(scenario, world, dataset, allocation, 0, nullptr);
   const trainer::TrainResult result = node->TrainSteps(1, 4, stop);
   double shortest = result.steps[1].wall_s;
   for (std::size_t i = 2; i < result.steps.size(); ++i) {

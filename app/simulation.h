@@ -36,6 +36,8 @@ class Simulation {
   const trainer::Coordinator& coordinator() const { return *coordinator_; }
   const trainer::Allocation& allocation() const { return allocation_; }
   double NowSeconds() const { return sim::ToSeconds(loop_.Now()); }
+  // Steps that all nodes together have finished, those of the round at hand included.
+  std::int64_t steps_done() const { return *steps_done_; }
   // Wall time that virtual time stood still for real work.
   double waited_for_work_s() const { return runtime_.waited_s(); }
 
@@ -46,6 +48,8 @@ class Simulation {
   sim::EventLoop loop_;
   trainer::SimRuntime runtime_;
   std::unique_ptr<trainer::Coordinator> coordinator_;
+  std::shared_ptr<std::atomic<std::int64_t>> steps_done_ =
+      std::make_shared<std::atomic<std::int64_t>>(0);
   std::vector<std::unique_ptr<trainer::Node>> nodes_;
   std::vector<std::unique_ptr<trainer::Peer>> peers_;
 };

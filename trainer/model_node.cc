@@ -58,6 +58,7 @@ class ModelNode final : public Node {
     }
     for (int i = 0; i < steps && !stop.load(); ++i) {
       result.steps.push_back(Step(first_step + i, result.routing));
+      if (config_.steps_done) ++*config_.steps_done;
     }
     return result;
   }
@@ -273,6 +274,7 @@ void Check(const ModelNodeConfig& config, const World& world,
 std::unique_ptr<Node> MakeModelNode(const ModelNodeConfig& config, const World& world,
                                     std::vector<BlockId> trainable,
                                     std::unique_ptr<BatchSource> data) {
+  InitLibTorch();
   Check(config, world, trainable);
   return std::make_unique<ModelNode>(config, world, std::move(trainable), std::move(data));
 }

@@ -1,7 +1,10 @@
 // The node that really trains: the model, its optimiser and its data, with LibTorch behind it.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "trainer/data/batch.h"
@@ -18,6 +21,8 @@ struct ModelNodeConfig {
   std::int64_t micro_sequences = 0;  // of one microbatch; divides `sequences`; 0: all at once
   std::int64_t context = 128;        // T
   std::string device = "cpu";
+  // Where given, counts the finished steps of all nodes that share it, for who shows progress.
+  std::shared_ptr<std::atomic<std::int64_t>> steps_done = nullptr;
 };
 
 // `world` gives every block's first value; `trainable` ascending ids; gradient accumulation
@@ -27,7 +32,7 @@ std::unique_ptr<Node> MakeModelNode(const ModelNodeConfig& config, const World& 
                                     std::unique_ptr<BatchSource> data);
 
 // Uses one thread for the operators of each calling thread, and picks deterministic algorithms.
-// Called once per process before anything else of LibTorch.
+// Nodes and evaluations call it themselves; whatever else uses LibTorch calls it first.
 void InitLibTorch();
 
 }  // namespace spes::trainer

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <chrono>
 #include <limits>
+#include <utility>
 
 namespace spes::trainer {
 
@@ -24,10 +25,7 @@ class SimRuntime::Endpoint final : public Runtime {
     auto result = std::make_shared<std::future<void>>(
         all_.pool_.Submit(all_.loop_.Now() + charged, std::move(work)));
     all_.loop_.After(charged, [&all = all_, result, done = std::move(done)] {
-      const auto start = std::chrono::steady_clock::now();
-      result->wait();
-      all.waited_s_ +=
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      all.WaitFor(*result);
       result->get();
       done();
     });
@@ -58,6 +56,14 @@ SimRuntime::SimRuntime(sim::EventLoop& loop, sim::Network& network, ComputePool&
 }
 
 SimRuntime::~SimRuntime() = default;
+
+void SimRuntime::WaitFor(std::future<void>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  while (work.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready) {
+    if (on_idle_) on_idle_();
+  }
+  waited_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 Runtime& SimRuntime::endpoint(NodeId id) { return At(id); }
 

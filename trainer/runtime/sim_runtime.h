@@ -41,11 +41,16 @@ class SimRuntime {
   // Before the first message. `lost` may be empty.
   void Connect(NodeId id, OnMessage on_message, OnLost lost = {});
 
+  // Called about every 0.1 s of wall time while virtual time waits for work; must not touch the
+  // loop.
+  void OnIdle(std::function<void()> f) { on_idle_ = std::move(f); }
+
   // Wall seconds that the loop has waited for work so far.
   double waited_s() const { return waited_s_; }
 
  private:
   class Endpoint;
+  void WaitFor(std::future<void>& work);
   struct Transfer {
     Message message;
     std::int64_t bytes;
@@ -68,6 +73,7 @@ class SimRuntime {
   analysis::Recorder& recorder_;
   int nodes_;
   int streams_;
+  std::function<void()> on_idle_;
   double waited_s_ = 0;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;  // [host]
   std::map<std::pair<NodeId, NodeId>, Channel> channels_;
