@@ -83,6 +83,8 @@ TEST(Reader, RefusesWrongTypes) {
             "s.yaml:5: training.lr: must be a number above 0, not a list");
   EXPECT_EQ(ParseError(kSmall + "training:\n  lr:\n"),
             "s.yaml:6: training.lr: has no value; it must be a number above 0");
+  EXPECT_EQ(ParseError(kSmall + "training:\n  lr:\n\n  steps: 3\n"),
+            "s.yaml:6: training.lr: has no value; it must be a number above 0");
   EXPECT_EQ(ParseError(kSmall + "training: 5\n"),
             "s.yaml:5: training: must be the name of a .yaml file, or a mapping of its keys");
   EXPECT_EQ(ParseError(kSmall + "training: [5]\n"),
@@ -241,6 +243,13 @@ TEST(Files, ASectionMayComeFromOne) {
   EXPECT_EQ(s.model.layers, 7);
   EXPECT_EQ(s.model.experts, 6);
   EXPECT_EQ(s.model.heads, trainer::ModelConfig{}.heads);
+}
+
+TEST(Files, WhatTheyReplaceIsForgotten) {
+  const TempFolder folder;
+  const std::string m = folder.Write("m.yaml", "heads: 6\nhead_width: 8\nexperts: 4\n");
+  EXPECT_EQ(ParseError(kSmall + "training:\n", {"model.kv_heads=2", "model=" + m}),
+            "--set model=" + m + ": model: kv_heads is 4; it must divide heads, which is 6");
 }
 
 TEST(Files, AScenarioMayBuildOnAnother) {
