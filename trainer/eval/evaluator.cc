@@ -6,11 +6,13 @@
 #include "trainer/model/autograd.h"
 #include "trainer/model/block_tensor.h"
 #include "trainer/model/model.h"
+#include "trainer/model_node.h"
 
 namespace spes::trainer {
 
 EvalResult Evaluate(const ModelConfig& config, const World& world, std::span<const Batch> batches,
                     const std::atomic<bool>& stop) {
+  InitLibTorch();
   const c10::InferenceMode inference;
   std::int64_t longest = 1;
   for (const Batch& batch : batches) longest = std::max(longest, batch.context);
