@@ -2,6 +2,7 @@
 #include <cmath>
 #include <deque>
 #include <map>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -58,6 +59,7 @@ class IdealNetwork : public Network {
   }
 
   Time AdvanceTo(Time t) override {
+    if (t < now_) throw std::logic_error("virtual time cannot go back");
     for (;;) {
       if (!ended_.empty()) {
         Report();

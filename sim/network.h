@@ -14,7 +14,8 @@ namespace spes::sim {
 
 using FlowId = std::uint64_t;
 
-// Control messages must not starve behind bulk data.
+// Control messages must not starve behind bulk data. At the packet level they, and their
+// acknowledgements, pass all bulk segments in every queue.
 enum class TrafficClass { kControl, kBulk };
 
 // A transfer from host `from` to host `to` (indices of Topology::hosts).
@@ -35,13 +36,15 @@ struct FlowResult {
   Time start{0};
   Time end{0};                       // the last payload byte is at the receiver
   std::int64_t delivered_bytes = 0;  // payload at the receiver
-  std::int64_t wire_bytes = 0;  // sent by `from` for this flow: payload, headers, retransmissions
+  // Sent by `from` for this flow: payload, headers, retransmissions.
+  std::int64_t wire_bytes = 0;
   std::int64_t retransmitted_bytes = 0;  // payload sent more than once
   std::int64_t retransmissions = 0;      // segments
-  std::int64_t dropped_packets =
-      0;  // of this flow, in queues and by random loss, wherever it happened
-  std::optional<Time> rtt_min,
-      rtt_mean;  // as the sender measured them; nothing where the level has no RTT
+  // Sent by `from` and lost, in queues and on the wire, wherever on the path.
+  std::int64_t dropped_packets = 0;
+  // As the sender measured them, one segment at a time; nothing where the level has no round trips
+  // or the flow was over before the first acknowledgement.
+  std::optional<Time> rtt_min, rtt_mean;
   FlowOutcome outcome = FlowOutcome::kDone;
 };
 

@@ -98,7 +98,9 @@ void TcpConfig::Validate() const {
   if (segment_bytes < 536 || segment_bytes > 65000) {
     Refuse("a TCP segment of {} bytes: it must lie in [536, 65000]", segment_bytes);
   }
-  if (initial_window < 1) Refuse("an initial window of {} segments: at least 1", initial_window);
+  if (initial_window < 1 || initial_window > 1000) {
+    Refuse("an initial window of {} segments: it must lie in [1, 1000]", initial_window);
+  }
   if (streams < 1) Refuse("{} TCP streams per transfer: at least 1", streams);
   if (stall_timeout <= Time{0}) Refuse("a stall time-out that is not positive");
 }

@@ -66,7 +66,8 @@ struct TcpConfig {
   std::uint64_t seed = 1;  // of random losses
 
   // Throws std::invalid_argument with one line: an unknown congestion control, a segment outside
-  // [536, 65000] bytes, a window or number of streams below 1, a time-out that is not positive.
+  // [536, 65000] bytes, a window outside [1, 1000] segments, a number of streams below 1, a
+  // time-out that is not positive.
   void Validate() const;
 };
 

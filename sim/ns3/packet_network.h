@@ -1,4 +1,4 @@
-// The packet level: every segment of every flow through ns-3's TCP, queues and links.
+// The packet level: every segment of every flow through TCP, queues and links.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,21 @@
 
 namespace spes::sim {
 
+// TCP is ns-3's own (CUBIC or Reno, SACK, timestamps, delayed acknowledgements), its time is ns-3's
+// simulator, stepped by us. The network below it is ours: a segment crosses the sender's up link,
+// the path between the sites and the receiver's down link, each with its rate, delay, drop-tail
+// queue and random loss in each direction, acknowledgements included. On the wire a full segment
+// takes 54 bytes more than its payload (TCP with timestamps, IPv4, PPP).
+//
+// A flow runs over connections of its own, one per stream, as if they had been idle: open, with an
+// initial window and a known round trip. Buffers let a lone flow fill its bottleneck and the queue
+// there without overflowing it.
+//
+// Not modelled: SYN cookies, ECN, pacing, active queue management, hosts that are slow to read.
+//
 // At most one at a time in a process (ns-3 has one simulator): a second throws std::logic_error.
-// The destructor frees the simulator for the next.
+// The destructor frees the simulator for the next. Throws std::invalid_argument as
+// Topology::Validate and TcpConfig::Validate do.
 std::unique_ptr<Network> MakePacketNetwork(const Topology& topology, const TcpConfig& tcp);
 
 }  // namespace spes::sim

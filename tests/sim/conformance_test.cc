@@ -18,9 +18,20 @@ using namespace std::chrono_literals;
 class Conformance : public testing::TestWithParam<Level> {
  protected:
   std::unique_ptr<Network> Make(const Topology& topology, const TcpConfig& tcp = {}) {
-    return GetParam().make(topology, tcp);
+    std::unique_ptr<Network> network = GetParam().make(topology, tcp);
+    PrepareAll(*network, topology);
+    return network;
   }
-  bool Packets() const { return GetParam().packets; }
+
+  // Packets share less evenly and lose some time to start-up and full queues.
+  void ExpectSeconds(double seconds, double ideal, double slack) const {
+    if (GetParam().packets) {
+      EXPECT_GE(seconds, ideal);
+      EXPECT_LE(seconds, ideal + slack);
+    } else {
+      EXPECT_NEAR(seconds, ideal, 1e-6);
+    }
+  }
 };
 
 constexpr AccessLink kLink{.down_bps = 20e6, .up_bps = 20e6, .rtt = 10ms};  // 20 ms between hosts
@@ -113,7 +124,7 @@ TEST_P(Conformance, ACancelledFlowFreesItsShare) {
   while (network->Now() < 500ms) network->AdvanceTo(500ms);
   network->Cancel(second);
   Drain(*network);
-  EXPECT_NEAR(ToSeconds(first.end), 1.25, 0.3);
+  ExpectSeconds(ToSeconds(first.end), 1.255, 0.5);
 }
 
 TEST_P(Conformance, FlowsStartAndCancelFromWithinDone) {
@@ -157,7 +168,7 @@ TEST_P(Conformance, TwoFlowsShareALink) {
                    [&](const FlowResult& r) { ends.push_back(ToSeconds(r.end)); });
   }
   Drain(*network);
-  EXPECT_NEAR(ends[1], 2.0, 0.25);
+  ExpectSeconds(ends[1], 2.01, 0.6);
   EXPECT_GT(ends[0], 1.3);
 }
 
@@ -172,21 +183,24 @@ TEST_P(Conformance, TheSlowestLinkSetsThePace) {
   network->Start({.from = 0, .to = 1, .bytes = 1'250'000}, note);
   network->Start({.from = 2, .to = 3, .bytes = 1'250'000}, note);
   Drain(*network);
-  EXPECT_NEAR(ends[1], 2.0, 0.2);
-  EXPECT_NEAR(ends[3], 1.0, 0.2);
+  ExpectSeconds(ends[1], 2.01, 0.15);
+  ExpectSeconds(ends[3], 1.01, 0.15);
 }
 
-TEST_P(Conformance, DirectionsDoNotDisturbEachOther) {
+// Each direction has its own capacity. (Acknowledgements take a little of it, and wait in the other
+// direction's queue.) One after the other they would take 2 s.
+TEST_P(Conformance, DirectionsDoNotShareCapacity) {
   Topology topology = Star(2, kLink);
   topology.hosts[0].link.up_bps = 10e6;
+  for (Host& host : topology.hosts) host.link.queue_bdp = 4;
   const auto network = Make(topology);
   std::map<int, double> ends;
   const auto note = [&](const FlowResult& r) { ends[r.flow.from] = ToSeconds(r.end); };
   network->Start({.from = 0, .to = 1, .bytes = 1'250'000}, note);
   network->Start({.from = 1, .to = 0, .bytes = 2'500'000}, note);
   Drain(*network);
-  EXPECT_NEAR(ends[0], 1.0, 0.3);
-  EXPECT_NEAR(ends[1], 1.0, 0.3);
+  ExpectSeconds(ends[0], 1.01, 0.5);
+  ExpectSeconds(ends[1], 1.01, 0.5);
 }
 
 TEST_P(Conformance, SitePathsAreSharedAndHaveTheirOwnDelay) {
@@ -205,7 +219,7 @@ TEST_P(Conformance, SitePathsAreSharedAndHaveTheirOwnDelay) {
   network->Start({.from = 1, .to = 3, .bytes = 1'250'000}, note);
   network->Start({.from = 2, .to = 3, .bytes = 1'250'000}, note);
   Drain(*network);
-  EXPECT_NEAR(ends[3], 1.1, 0.25) << "two flows over one 20 Mbps path";
+  EXPECT_NEAR(ends[3], 1.1, 0.35) << "two flows over one 20 Mbps path";
   EXPECT_LT(ends[1], 0.1) << "inside a site";
 }
 
@@ -216,7 +230,7 @@ TEST_P(Conformance, StreamsCarryThePayloadTogether) {
         Transfer(*network, {.from = 0, .to = 1, .bytes = bytes, .streams = 4});
     EXPECT_EQ(result.outcome, FlowOutcome::kDone);
     EXPECT_EQ(result.delivered_bytes, bytes);
-    EXPECT_LT(result.end - result.start, 700ms);
+    EXPECT_LT(result.end - result.start, 800ms);
   }
 }
 
@@ -280,6 +294,13 @@ TEST_P(Conformance, AdvanceToStopsExactly) {
     }
     last = reached;
   }
+}
+
+TEST_P(Conformance, TimeDoesNotGoBack) {
+  const auto network = Make(Star(2, kLink));
+  network->AdvanceTo(2s);
+  EXPECT_THROW(network->AdvanceTo(1s), std::logic_error);
+  EXPECT_EQ(network->Now(), 2s);
 }
 
 TEST_P(Conformance, IdleTimePassesBetweenFlows) {

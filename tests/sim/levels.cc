@@ -28,6 +28,15 @@ Topology Star(int n, const AccessLink& link) {
   return topology;
 }
 
+void PrepareAll(Network& network, const Topology& topology) {
+  const int hosts = static_cast<int>(topology.hosts.size());
+  for (int a = 0; a < hosts; ++a) {
+    for (int b = 0; b < hosts; ++b) {
+      if (a != b) network.Prepare(a, b, 1);
+    }
+  }
+}
+
 FlowResult Transfer(Network& network, const Flow& flow) {
   FlowResult result;
   bool ended = false;

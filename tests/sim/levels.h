@@ -28,6 +28,9 @@ std::string LevelName(const testing::TestParamInfo<Level>& info);
 // that the round trip between two hosts is twice the link's.
 Topology Star(int n, const AccessLink& link);
 
+// Opens connections between all hosts, so that no flow pays a handshake.
+void PrepareAll(Network& network, const Topology& topology);
+
 // Starts the flow and advances until it has ended.
 FlowResult Transfer(Network& network, const Flow& flow);
 

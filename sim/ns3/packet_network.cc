@@ -1,0 +1,283 @@
+#include "sim/ns3/packet_network.h"
+
+#include <ns3/simulator.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "sim/ns3/connection.h"
+#include "sim/ns3/fast_tx_buffer.h"
+#include "sim/ns3/link.h"
+#include "sim/ns3/links.h"
+#include "sim/ns3/step_simulator.h"
+#include "sim/ns3/tcp_stack.h"
+
+namespace spes::sim {
+namespace {
+
+constexpr auto kWallSlice = std::chrono::milliseconds(100);
+// What a receive window, twice as large, can announce: 65535 bytes, scaled by 2^14 (RFC 7323).
+constexpr double kLargestBuffer = 65535.0 * (1 << 13);
+
+// ns-3 has one simulator in a process.
+class SimulatorClaim {
+ public:
+  SimulatorClaim() {
+    if (taken_.exchange(true)) {
+      throw std::logic_error("a second packet network in one process: ns-3 has one simulator");
+    }
+    simulator_ = ns3::CreateObject<StepSimulator>();
+    ns3::Simulator::SetImplementation(simulator_);
+    ns3::Simulator::Run();  // ends ns-3's start-up, in which it keeps a list of all times
+  }
+  ~SimulatorClaim() {
+    simulator_ = nullptr;
+    ns3::Simulator::Destroy();
+    taken_ = false;
+  }
+  SimulatorClaim(const SimulatorClaim&) = delete;
+  SimulatorClaim& operator=(const SimulatorClaim&) = delete;
+
+  StepSimulator& operator*() const { return *simulator_; }
+  StepSimulator* operator->() const { return ns3::PeekPointer(simulator_); }
+
+ private:
+  static inline std::atomic<bool> taken_ = false;
+  ns3::Ptr<StepSimulator> simulator_;
+};
+
+class PacketNetwork : public Network {
+ public:
+  PacketNetwork(const Topology& topology, const TcpConfig& tcp)
+      : topology_(topology),
+        tcp_(tcp),
+        links_(topology, tcp, [](Segment&& segment) { Forward(std::move(segment)); }),
+        stack_([this](ns3::Ptr<ns3::Packet> packet, std::uint32_t address) {
+          const auto found = connections_.find(address / 2);
+          if (found != connections_.end()) found->second->Send(packet, address % 2 == 0);
+        }) {
+    LinkFastTxBuffer();
+  }
+
+  ~PacketNetwork() override {
+    for (auto& [id, active] : flows_) Close(active);
+    for (auto& [active, result] : ended_) Close(active);
+  }
+
+  Time Now() const override { return Time(static_cast<std::int64_t>(simulator_->NowTs())); }
+
+  void Prepare(int from, int to, int streams) override {
+    CheckFlow({.from = from, .to = to, .streams = streams}, topology_);
+    met_.insert(std::minmax(from, to));
+  }
+
+  FlowId Start(const Flow& flow, OnDone done) override {
+    CheckFlow(flow, topology_);
+    const FlowId id = next_flow_++;
+    Active& active = flows_[id];
+    active.flow = flow;
+    active.done = std::move(done);
+    active.start = active.last_progress = Now();
+    if (flow.bytes == 0) {
+      const Time one_way = topology_.Rtt(flow.from, flow.to) / 2;
+      active.timer = ns3::Simulator::Schedule(ns3::TimeStep(one_way.count()),
+                                              [this, id] { End(id, FlowOutcome::kDone); });
+      return id;
+    }
+    for (int i = 0; i < flow.streams; ++i) {
+      const std::int64_t bytes =
+          flow.bytes / flow.streams + (i < flow.bytes % flow.streams ? 1 : 0);
+      if (bytes > 0) Open(id, active, bytes);
+    }
+    met_.insert(std::minmax(flow.from, flow.to));
+    WatchForStall(id, active, tcp_.stall_timeout);
+    return id;
+  }
+
+  void Cancel(FlowId id) override { End(id, FlowOutcome::kCancelled); }
+
+  std::optional<Time> NextEvent() const override {
+    if (!ended_.empty()) return Now();
+    if (flows_.empty()) return std::nullopt;
+    const auto next = simulator_->NextTs();
+    return next ? Time(static_cast<std::int64_t>(*next)) : Now();
+  }
+
+  Time AdvanceTo(Time t) override {
+    if (t < Now()) throw std::logic_error("virtual time cannot go back");
+    const auto until = std::chrono::steady_clock::now() + kWallSlice;
+    for (int events = 1;; ++events) {
+      if (!ended_.empty()) {
+        Report();
+        if (Now() < t) return Now();
+        continue;
+      }
+      const auto next = simulator_->NextTs();
+      if (!next || Time(static_cast<std::int64_t>(*next)) > t) {
+        if (t != kNever) simulator_->SkipTo(static_cast<std::uint64_t>(t.count()));
+        return Now();
+      }
+      if (t == kNever && flows_.empty()) return Now();
+      simulator_->RunOne();
+      if (events % 256 == 0 && std::chrono::steady_clock::now() > until) return Now();
+    }
+  }
+
+ private:
+  struct Active {
+    Flow flow;
+    OnDone done;
+    Time start{0};
+    Time last_progress{0};
+    std::vector<std::shared_ptr<Connection>> streams;
+    std::vector<std::uint32_t> connection_ids;
+    ns3::EventId timer;  // end of an empty flow, or watch for a stall
+  };
+
+  static void Forward(Segment&& segment) {
+    if (++segment.hop == static_cast<int>(segment.path->size())) {
+      const std::shared_ptr<Connection> connection = segment.connection;
+      connection->Deliver(std::move(segment));
+    } else if (!(*segment.path)[segment.hop]->Send(std::move(segment))) {
+      segment.connection->CountDrop(segment);
+    }
+  }
+
+  // Buffers that let one flow fill its bottleneck and the queue there, and not overflow it: what an
+  // operating system's autotuning aims at, and ns-3 pays dearly for every overflow.
+  TcpSettings Settings(const Path& path, Time rtt) const {
+    const LinkConfig& bottleneck = (*std::ranges::min_element(path, {}, [](const Link* link) {
+                                     return link->config().bps;
+                                   }))->config();
+    const double wire = bottleneck.bps / 8 * ToSeconds(rtt) + bottleneck.queue_bytes;
+    const auto segments = static_cast<std::int64_t>(
+        std::clamp(wire / WireBytes(tcp_.segment_bytes), 2.0 * tcp_.initial_window,
+                   kLargestBuffer / tcp_.segment_bytes));
+    return {.congestion = tcp_.congestion,
+            .segment_bytes = tcp_.segment_bytes,
+            .initial_window = tcp_.initial_window,
+            .send_buffer = segments * tcp_.segment_bytes,
+            .receive_buffer = 2 * segments * tcp_.segment_bytes};
+  }
+
+  void Open(FlowId id, Active& active, std::int64_t bytes) {
+    const Flow& flow = active.flow;
+    const Path* there = links_.Between(flow.from, flow.to);
+    const Time rtt = topology_.Rtt(flow.from, flow.to);
+    const ConnectionPlan plan{
+        .id = next_connection_++,
+        .tcp = Settings(*there, rtt),
+        .there = there,
+        .back = links_.Between(flow.to, flow.from),
+        .rtt = rtt,
+        .control = flow.traffic_class == TrafficClass::kControl,
+        .known = met_.contains(std::minmax(flow.from, flow.to)),
+        .bytes = bytes,
+    };
+    active.streams.push_back(std::make_shared<Connection>(
+        plan, Connection::Events{.progress = [this, id] { Progress(id); },
+                                 .failed = [this, id] { End(id, FlowOutcome::kFailed); }}));
+    active.connection_ids.push_back(plan.id);
+    connections_[plan.id] = active.streams.back().get();
+    active.streams.back()->Open(stack_);
+  }
+
+  void Progress(FlowId id) {
+    const auto found = flows_.find(id);
+    if (found == flows_.end()) return;
+    Active& active = found->second;
+    active.last_progress = Now();
+    std::int64_t delivered = 0;
+    for (const auto& stream : active.streams) delivered += stream->counts().delivered_bytes;
+    if (delivered == active.flow.bytes) End(id, FlowOutcome::kDone);
+  }
+
+  void WatchForStall(FlowId id, Active& active, Time wait) {
+    active.timer = ns3::Simulator::Schedule(ns3::TimeStep(wait.count()), [this, id] {
+      Active& active = flows_.at(id);
+      const Time left = active.last_progress + tcp_.stall_timeout - Now();
+      if (left <= Time{0}) {
+        End(id, FlowOutcome::kStalled);
+      } else {
+        WatchForStall(id, active, left);
+      }
+    });
+  }
+
+  // Takes the flow out; its sockets, which may be calling us, are closed in Report.
+  void End(FlowId id, FlowOutcome outcome) {
+    const auto found = flows_.find(id);
+    if (found == flows_.end()) return;
+    Active& active = found->second;
+    active.timer.Cancel();
+    FlowResult result{.id = id,
+                      .flow = active.flow,
+                      .start = active.start,
+                      .end = Now(),
+                      .rtt_min = {},
+                      .rtt_mean = {},
+                      .outcome = outcome};
+    std::int64_t samples = 0;
+    Time rtt_min = kNever, rtt_sum{0};
+    for (const auto& stream : active.streams) {
+      const ConnectionCounts& counts = stream->counts();
+      result.delivered_bytes += counts.delivered_bytes;
+      result.wire_bytes += counts.wire_bytes;
+      result.retransmitted_bytes += counts.retransmitted_bytes;
+      result.retransmissions += counts.retransmissions;
+      result.dropped_packets += counts.dropped_packets;
+      samples += counts.rtt_samples;
+      rtt_min = std::min(rtt_min, counts.rtt_min);
+      rtt_sum += counts.rtt_sum;
+    }
+    if (samples > 0) {
+      result.rtt_min = rtt_min;
+      result.rtt_mean = rtt_sum / samples;
+    }
+    ended_.emplace_back(std::move(active), result);
+    flows_.erase(found);
+  }
+
+  void Report() {
+    while (!ended_.empty()) {
+      auto [active, result] = std::move(ended_.front());
+      ended_.pop_front();
+      Close(active);
+      if (active.done) active.done(result);
+    }
+  }
+
+  void Close(Active& active) {
+    for (const auto& stream : active.streams) stream->Close();
+    for (const std::uint32_t id : active.connection_ids) connections_.erase(id);
+  }
+
+  const Topology topology_;
+  const TcpConfig tcp_;
+  SimulatorClaim simulator_;
+  Links links_;
+  std::map<std::uint32_t, Connection*> connections_;
+  TcpStack stack_;
+  std::set<std::pair<int, int>> met_;  // pairs of hosts with open connections
+  FlowId next_flow_ = 1;
+  std::uint32_t next_connection_ = 1;
+  std::map<FlowId, Active> flows_;
+  std::deque<std::pair<Active, FlowResult>> ended_;
+};
+
+}  // namespace
+
+std::unique_ptr<Network> MakePacketNetwork(const Topology& topology, const TcpConfig& tcp) {
+  topology.Validate();
+  tcp.Validate();
+  return std::make_unique<PacketNetwork>(topology, tcp);
+}
+
+}  // namespace spes::sim
