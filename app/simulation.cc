@@ -19,7 +19,8 @@ namespace {
 std::unique_ptr<sim::Network> MakeNetwork(const scenarios::Scenario& scenario) {
   const sim::Topology topology = scenarios::BuildTopology(scenario);
   sim::TcpConfig tcp = scenario.network.tcp;
-  tcp.seed = scenario.seed;
+  // Losses follow the run's seed, and can be drawn anew on their own.
+  tcp.seed = scenario.seed * 1'000'003 + scenario.network.tcp.seed;
   if (scenario.network.fidelity == scenarios::Fidelity::kIdeal) {
     return sim::MakeIdealNetwork(topology, tcp);
   }
