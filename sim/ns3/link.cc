@@ -8,12 +8,22 @@
 #include <utility>
 
 namespace spes::sim {
+namespace {
+
+// SplitMix64 (G. Steele, D. Lea, C. Flood, OOPSLA 2014): the value at this place of the sequence.
+std::uint64_t Mix(std::uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return z ^ (z >> 31);
+}
+
+}  // namespace
 
 Link::Link(const LinkConfig& config, Arrived arrived)
     : config_(config),
       arrived_(std::move(arrived)),
       ns_per_byte_(8e9 / config.bps),
-      random_(config.seed) {}
+      random_(Mix(config.seed) + config.stream) {}
 
 bool Link::Send(Segment&& segment) {
   // Doubles hold nanoseconds to 0.1 ns for a week and to 1 ns for three months of virtual time.
@@ -38,14 +48,10 @@ bool Link::Send(Segment&& segment) {
   return true;
 }
 
-// SplitMix64 (G. Steele, D. Lea, C. Flood, OOPSLA 2014): a stream of its own for each link, so that
-// traffic elsewhere does not change which packets are lost here.
+// A stream of its own for each link, so that traffic elsewhere does not change what is lost here.
 bool Link::Lost() {
-  std::uint64_t z = (random_ += 0x9e3779b97f4a7c15);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  z ^= z >> 31;
-  return static_cast<double>(z >> 11) * 0x1p-53 < config_.loss;
+  random_ += 0x9e3779b97f4a7c15;
+  return static_cast<double>(Mix(random_) >> 11) * 0x1p-53 < config_.loss;
 }
 
 void Link::Fly(Lane& lane, std::int64_t at, Segment&& segment) {

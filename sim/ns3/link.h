@@ -32,11 +32,12 @@ struct Segment {
 
 struct LinkConfig {
   double bps = 0;
-  Time delay{0};           // of the wire, one way
-  double loss = 0;         // probability for each packet
-  double queue_bytes = 0;  // waiting bytes beyond which a new packet is dropped
-  int largest_packet = 0;  // wire bytes
-  std::uint64_t seed = 0;  // of the losses
+  Time delay{0};             // of the wire, one way
+  double loss = 0;           // probability for each packet
+  double queue_bytes = 0;    // waiting bytes beyond which a new packet is dropped
+  int largest_packet = 0;    // wire bytes
+  std::uint64_t seed = 0;    // of the losses in the whole network
+  std::uint64_t stream = 0;  // different for each link
 };
 
 // First in, first out, drop-tail in bytes; lost packets have taken their time on the wire.

@@ -51,7 +51,8 @@ void Links::Add(double bps, Time delay, double loss, double queue_bdp, Time long
                                                      .loss = loss,
                                                      .queue_bytes = queue,
                                                      .largest_packet = packet,
-                                                     .seed = (tcp.seed << 20) + links_.size()},
+                                                     .seed = tcp.seed,
+                                                     .stream = links_.size()},
                                           arrived));
 }
 
