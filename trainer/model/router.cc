@@ -24,16 +24,16 @@ T SoftmaxRow(const T* __restrict z, std::int64_t n, T* __restrict p) {
   return largest + std::log(sum);
 }
 
-// Indices of the k largest of n elements, largest first, ties to the lower index.
+// Indices of the k largest of n probabilities, largest first, ties to the lower index; `scratch`
+// [n]. Without any that equals the largest, which only NaN can bring about: the first k.
 template <class T>
-void TopK(const T* p, std::int64_t n, std::int64_t k, std::int32_t* best) {
+void TopK(const T* p, std::int64_t n, std::int64_t k, T* scratch, std::int32_t* best) {
+  std::copy(p, p + n, scratch);
   for (std::int64_t rank = 0; rank < k; ++rank) {
-    std::int32_t found = -1;
-    for (std::int32_t e = 0; e < n; ++e) {
-      if (found >= 0 && !(p[e] > p[found])) continue;
-      if (std::find(best, best + rank, e) == best + rank) found = e;
-    }
-    best[rank] = found;
+    const T* found = std::find(scratch, scratch + n, Max(scratch, n));
+    const std::int64_t e = found == scratch + n ? rank : found - scratch;
+    best[rank] = static_cast<std::int32_t>(e);
+    scratch[e] = -1;
   }
 }
 
@@ -57,12 +57,12 @@ struct Router : torch::autograd::Function<Router> {
     at::Tensor probabilities = at::empty_like(logits), lse = at::empty({N}, logits.options());
     at::Tensor weights = at::empty({N, K}, logits.options());
     at::Tensor losses = at::empty({2}, logits.options());
-    at::Tensor chosen = at::empty({N, K}, at::kInt);
+    at::Tensor chosen = at::empty({N, K}, at::kInt), scratch = at::empty({E}, logits.options());
     std::int32_t* best = chosen.data_ptr<std::int32_t>();
     AT_DISPATCH_FLOATING_TYPES(logits.scalar_type(), "Route", [&] {
       const scalar_t* z = logits.const_data_ptr<scalar_t>();
       scalar_t *p = probabilities.data_ptr<scalar_t>(), *l = lse.data_ptr<scalar_t>(),
-               *w = weights.data_ptr<scalar_t>();
+               *w = weights.data_ptr<scalar_t>(), *spare = scratch.data_ptr<scalar_t>();
       double z_sum = 0;
       std::vector<double> mass(static_cast<std::size_t>(E));
       for (std::int64_t n = 0; n < N; ++n) {
@@ -72,7 +72,7 @@ struct Router : torch::autograd::Function<Router> {
         for (std::int64_t e = 0; e < E; ++e) {
           mass[static_cast<std::size_t>(e)] += static_cast<double>(p[n * E + e]);
         }
-        TopK(p + n * E, E, K, best + n * K);
+        TopK(p + n * E, E, K, spare, best + n * K);
         scalar_t sum = 0;
         for (std::int64_t k = 0; k < K; ++k) sum += w[n * K + k] = p[n * E + best[n * K + k]];
         for (std::int64_t k = 0; options.renormalise && k < K; ++k) w[n * K + k] /= sum;
