@@ -26,10 +26,9 @@ void EventLoop::Cancel(EventId id) {
 bool EventLoop::Step() {
   if (network_) {
     if (events_.empty() && !network_->NextEvent()) return false;
-    const Time due = events_.empty() ? kNever : events_.begin()->first.first;
-    if (network_->AdvanceTo(due) < due) return true;
+    network_->AdvanceTo(events_.empty() ? kNever : events_.begin()->first.first);
   }
-  // A flow's `done` may have cancelled the event we came for.
+  // The network may have come less far, and a flow's `done` may have cancelled the event.
   if (events_.empty()) return network_ != nullptr;
   const auto next = events_.begin();
   const auto [due, id] = next->first;

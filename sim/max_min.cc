@@ -18,7 +18,6 @@ std::vector<double> MaxMinRates(std::span<const double> capacities,
       crossing[link].push_back(f);
     }
   }
-  std::vector<char> frozen(flows.size(), 0);
   double last_level = 0;
   for (;;) {
     int tightest = -1;
@@ -37,8 +36,6 @@ std::vector<double> MaxMinRates(std::span<const double> capacities,
     const std::vector<int> full = std::move(crossing[tightest]);
     crossing[tightest].clear();
     for (const int f : full) {
-      if (frozen[f]) continue;
-      frozen[f] = 1;
       rates[f] = level * flows[f].weight;
       for (const int link : flows[f].links) {
         left[link] -= rates[f];

@@ -227,6 +227,7 @@ TEST(PacketNetwork, FlowsBeyond4GiB) {
 
 std::vector<FlowResult> LossyRun() {
   Topology topology = Star(5, {.down_bps = 40e6, .up_bps = 40e6, .rtt = 30ms, .queue_bdp = 0.3});
+  topology.hosts[1].link.loss = 0.05;
   topology.hosts[2].link.loss = 0.01;
   topology.hosts[3].link.rtt = 5ms;
   const auto network = Make(topology);
