@@ -34,6 +34,8 @@ class Recorder {
 class TeeRecorder final : public Recorder {
  public:
   explicit TeeRecorder(std::vector<Recorder*> parts) : parts_(std::move(parts)) {}
+  // Another part, of what comes from now on.
+  void Add(Recorder* part) { parts_.push_back(part); }
   void Record(const StepRecord& r) override { All(r); }
   void Record(const RoundRecord& r) override { All(r); }
   void Record(const NodeRoundRecord& r) override { All(r); }

@@ -8,7 +8,8 @@ namespace spes::app {
 
 namespace {
 constexpr std::int64_t kSequences = 16;  // evaluated at once
-}
+constexpr std::size_t kMostPending = 4;  // rounds
+}  // namespace
 
 Evaluations::Evaluations(trainer::ModelConfig model,
                          std::shared_ptr<const trainer::Dataset> dataset, std::int64_t context,
@@ -26,6 +27,12 @@ Evaluations::Evaluations(trainer::ModelConfig model,
 }
 
 void Evaluations::Submit(const trainer::PublishedRound& published) {
+  // Each waiting evaluation holds a whole world: where the pool never idles, wait for the oldest.
+  const std::size_t most = kMostPending * static_cast<std::size_t>(dataset_->domains());
+  while (pending_.size() >= most) {
+    pending_.front().done.wait();
+    Collect(false);
+  }
   for (int d = 0; d < dataset_->domains(); ++d) {
     Pending pending;
     pending.record.round = published.round;

@@ -5,9 +5,10 @@
 
 namespace spes::app {
 
-// Installs the handlers, once per process. The first signal sets the flag; a second one ends the
-// process at once, as it would have without handlers.
-const std::atomic<bool>& InstallInterruptHandlers();
+// Installs the handlers. The first signal sets `flag`, which must live as long as the process or
+// until this is called with another; a second one ends the process at once, as it would have
+// without handlers.
+void InstallInterruptHandlers(std::atomic<bool>& flag);
 
 // The signal that came, or 0.
 int InterruptSignal();

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <iostream>
 #include <map>
@@ -60,6 +62,19 @@ OutputPaths Outputs(const scenarios::Scenario& scenario) {
     paths.log = (folder / (scenario.name + ".h5")).string();
   }
   if (paths.world.empty()) paths.world = fs::path(paths.log).replace_extension(".safetensors");
+  if (fs::absolute(paths.log).lexically_normal() == fs::absolute(paths.world).lexically_normal()) {
+    throw std::invalid_argument(fmt::format(
+        "{}: the log and the world cannot be one file; name another with output.world", paths.log));
+  }
+  if (scenario.output.world.empty()) return paths;  // beside the log, which is made at once
+  // Better now than when everything has been trained.
+  const std::string probe = paths.world + ".probe";
+  if (fs::is_directory(paths.world) || !std::ofstream(probe)) {
+    throw std::invalid_argument(fmt::format(
+        "{}: cannot be written; name a file in a folder that exists and is yours with output.world",
+        paths.world));
+  }
+  fs::remove(probe);
   return paths;
 }
 
@@ -94,21 +109,25 @@ class RunOfScenario {
   void OnPublished(const trainer::PublishedRound& published);
   void Save(const trainer::PublishedRound& published);
   void Tick();
+  void Finish();
   void PrintSummary(double set_up_s, double simulation_s);
 
   scenarios::Scenario scenario_;
   bool quiet_;
   OutputPaths paths_;
   Clock::time_point start_ = Clock::now();
-  const std::atomic<bool>& stop_ = InstallInterruptHandlers();
+  std::atomic<bool> stop_{false};  // set by a signal and by a failure
   std::shared_ptr<const trainer::Dataset> dataset_;
   trainer::World first_world_;
   std::unique_ptr<analysis::Recorder> log_;
   std::unique_ptr<analysis::RunSummary> summary_;
   std::unique_ptr<analysis::TeeRecorder> recorder_;
   trainer::PublishedRound last_;
-  std::vector<std::future<void>> baseline_jobs_;
-  std::vector<analysis::Baseline> baselines_;
+  struct BaselineJob {
+    std::future<void> done;
+    std::shared_ptr<analysis::Baseline> result;
+  };
+  std::vector<BaselineJob> baselines_;
   std::unique_ptr<Evaluations> evaluations_;
   std::unique_ptr<Simulation> simulation_;
   ProgressDisplay display_;
@@ -121,36 +140,50 @@ RunOfScenario::RunOfScenario(scenarios::Scenario scenario, bool quiet)
       paths_(Outputs(scenario_)),
       display_(quiet),
       pool_(scenario_.workers) {
+  InstallInterruptHandlers(stop_);
   scenarios::ResolveCorpora(scenario_.data);
   dataset_ =
       trainer::OpenDataset(scenario_.data, scenario_.model.vocabulary, scenario_.training.context);
   first_world_ = FirstWorld(scenario_);
   Calibrate(scenario_, first_world_, *dataset_);
 
-  analysis::RunInfo info;
-  info.scenario = scenarios::PrintScenario(scenario_);
-  info.scenario_hash = scenarios::ScenarioHash(scenario_);
-  info.seed = scenario_.seed;
-  log_ = analysis::MakeHdf5Recorder(paths_.log, info);
   const std::int64_t every = scenario_.sync.every;
   summary_ = std::make_unique<analysis::RunSummary>(
       analysis::RunPlan{scenarios::NodeCount(scenario_), scenario_.training.steps,
                         static_cast<std::int32_t>((scenario_.training.steps + every - 1) / every)});
-  recorder_ = std::make_unique<analysis::TeeRecorder>(
-      std::vector<analysis::Recorder*>{log_.get(), summary_.get()});
-
+  recorder_ =
+      std::make_unique<analysis::TeeRecorder>(std::vector<analysis::Recorder*>{summary_.get()});
   evaluations_ = std::make_unique<Evaluations>(
       scenario_.model, dataset_, scenario_.training.context, pool_, *recorder_, stop_);
-  baselines_.resize(static_cast<std::size_t>(dataset_->domains()));
-  for (int d = 0; d < dataset_->domains(); ++d) {
-    baseline_jobs_.push_back(pool_.Submit(sim::kNever, [this, d] {
-      const trainer::BaselineLoss loss = dataset_->Baseline(d, scenario_.training.context);
-      baselines_[static_cast<std::size_t>(d)] = {dataset_->domain(d), loss.unigram, loss.bigram};
-    }));
+  try {
+    simulation_ = std::make_unique<Simulation>(
+        scenario_, first_world_, dataset_, pool_, *recorder_, stop_,
+        [this](const trainer::PublishedRound& published) { OnPublished(published); });
+
+    // Nothing can be refused any more: only now may an older log go.
+    analysis::RunInfo info;
+    info.scenario = scenarios::PrintScenario(scenario_);
+    info.scenario_hash = scenarios::ScenarioHash(scenario_);
+    info.seed = scenario_.seed;
+    log_ = analysis::MakeHdf5Recorder(paths_.log, info);
+  } catch (...) {
+    stop_ = true;  // the pool waits for what has begun
+    throw;
   }
-  simulation_ = std::make_unique<Simulation>(
-      scenario_, first_world_, dataset_, pool_, *recorder_, stop_,
-      [this](const trainer::PublishedRound& published) { OnPublished(published); });
+  recorder_->Add(log_.get());
+  for (int d = 0; d < dataset_->domains(); ++d) {
+    auto result = std::make_shared<analysis::Baseline>();
+    result->domain = dataset_->domain(d);
+    result->unigram = result->bigram = std::nan("");
+    baselines_.push_back({pool_.Submit(sim::kNever,
+                                       [this, d, result] {
+                                         const trainer::BaselineLoss loss =
+                                             dataset_->Baseline(d, scenario_.training.context);
+                                         result->unigram = loss.unigram;
+                                         result->bigram = loss.bigram;
+                                       }),
+                          result});
+  }
 }
 
 void RunOfScenario::OnPublished(const trainer::PublishedRound& published) {
@@ -194,23 +227,31 @@ int RunOfScenario::Run() {
     simulation_->Run([this] { Tick(); });
     const double simulation_s = seconds_since(began);
     display_.End();
-    evaluations_->Collect(true);
-    for (std::future<void>& job : baseline_jobs_) job.get();
-    Save(last_);
-    RecordMemory(simulation_->allocation(), *first_world_.table, *recorder_);
-    recorder_->Finish(stop_ ? analysis::RunStatus::kInterrupted : analysis::RunStatus::kComplete,
-                      trainer::WorldHash(last_.world));
+    Finish();
     if (!quiet_) PrintSummary(set_up_s, simulation_s);
-  } catch (...) {
+  } catch (const std::exception& error) {
+    stop_ = true;  // the pool waits for what has begun
     display_.End();
     try {
       log_->Finish(analysis::RunStatus::kFailed, "");
     } catch (const std::exception&) {
       // The log itself may be what failed; the first error is the one to report.
     }
-    throw;
+    throw std::runtime_error(error.what());  // underway nothing is the user's mistake any more
   }
-  return stop_ ? 128 + InterruptSignal() : 0;
+  return InterruptSignal() != 0 ? 128 + InterruptSignal() : 0;
+}
+
+// The world first: whatever fails after it, what has been trained is there.
+void RunOfScenario::Finish() {
+  if (last_.round > 0) Save(last_);
+  evaluations_->Collect(true);
+  if (!stop_) {
+    for (BaselineJob& job : baselines_) job.done.get();
+  }
+  RecordMemory(simulation_->allocation(), *first_world_.table, *recorder_);
+  recorder_->Finish(stop_ ? analysis::RunStatus::kInterrupted : analysis::RunStatus::kComplete,
+                    trainer::WorldHash(last_.world));
 }
 
 void RunOfScenario::PrintSummary(double set_up_s, double simulation_s) {
@@ -219,8 +260,12 @@ void RunOfScenario::PrintSummary(double set_up_s, double simulation_s) {
   analysis::SummaryContext context;
   context.scenario = scenario_.name;
   context.log_path = paths_.log;
-  context.world_path = paths_.world;
-  context.baselines = baselines_;
+  if (last_.round > 0) context.world_path = paths_.world;
+  for (const BaselineJob& job : baselines_) {
+    if (!job.done.valid() || job.done.wait_for(Clock::duration(0)) == std::future_status::ready) {
+      context.baselines.push_back(*job.result);
+    }
+  }
   context.full_round_bytes = table.TotalElements() * trainer::ElementBytes(table.dtype());
   context.full_memory_bytes = NodeBytes(table, table.TotalElements());
   context.wall_s = std::chrono::duration<double>(Clock::now() - start_).count();

@@ -76,7 +76,9 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
       loop_(network_.get()),
       runtime_(loop_, *network_, pool, recorder, allocation_.nodes(),
                scenario.network.tcp.streams) {
-  const double flops = trainer::TrainingFlopsPerToken(scenario.model, scenario.training.context) *
+  // An owner makes weight gradients of its own experts only, one in `nodes`.
+  const double flops = trainer::TrainingFlopsPerToken(scenario.model, scenario.training.context,
+                                                      1.0 / allocation_.nodes()) *
                        static_cast<double>(scenario.training.sequences * scenario.training.context);
   const auto cost = std::make_shared<const trainer::CostModel>(
       scenario.nodes.compute, scenarios::NodeSpeeds(scenario), flops, scenario.seed);

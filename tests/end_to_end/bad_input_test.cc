@@ -18,6 +18,8 @@ struct Mistake {
   const char* said;  // part of the line
 };
 
+class BadInputKeeps : public ProgramTest {};
+
 class BadInput : public ProgramTest, public ::testing::WithParamInterface<Mistake> {};
 
 TEST_P(BadInput, IsOneLineAndExitCode2) {
@@ -73,6 +75,14 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"NoFolder", "tiny.yaml --output /dev/null/folder/run.h5", "/dev/null/folder"},
         Mistake{"MissingFolder", "tiny.yaml --output absent/run.h5", "absent"},
         Mistake{"OutputIsAFolder", "tiny.yaml --output .", "folder"},
+        Mistake{"WorldCannotBeWritten",
+                "tiny.yaml --output run.h5 --set output.world=absent/run.safetensors",
+                "absent/run.safetensors"},
+        Mistake{"LogAndWorldAreOne", "tiny.yaml --output b.safetensors", "one file"},
+        Mistake{"TooFewSamplesToShare",
+                "tiny.yaml --output run.h5 --set data.sharing=disjoint --set "
+                "data.domains.0.synthetic_tokens=80 --set data.held_out=0.3",
+                "disjoint"},
         Mistake{"StartFromNothing",
                 "tiny.yaml --output run.h5 --set training.start_from=absent.safetensors",
                 "absent.safetensors"},
@@ -81,13 +91,24 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"Workers", "tiny.yaml --output run.h5 --workers -1", "workers"}),
     [](const auto& mistake) { return std::string(mistake.param.name); });
 
+TEST_F(BadInputKeeps, AnOlderLogWhenARunIsRefused) {
+  Write("tiny.yaml", TinyScenario());
+  ASSERT_EQ(Run("tiny.yaml --output run.h5 --quiet").code, 0);
+  EXPECT_EQ(Run("tiny.yaml --output run.h5 --set data.sharing=disjoint --set "
+                "data.domains.0.synthetic_tokens=80 --set data.held_out=0.3")
+                .code,
+            2);
+  EXPECT_EQ(analysis::ReadRunLog(Path("run.h5")).status, "complete");
+}
+
 class Failure : public ProgramTest {};
 
 TEST_F(Failure, AFullDiskEndsTheRunWithExitCode3AndNoWholeResult) {
   Write("tiny.yaml", TinyScenario());
-  // Files may not grow beyond 64 KiB; with the signal ignored, writing fails as on a full disk.
+  // Files may not grow beyond 64 KiB (a shell counts in blocks of 512 bytes); with the signal
+  // ignored, writing fails as on a full disk.
   const Outcome outcome = Run("tiny.yaml --output run.h5 --set training.steps=4000",
-                              "ulimit -f 64; trap '' XFSZ; exec");
+                              "ulimit -f 128; trap '' XFSZ; exec");
   EXPECT_EQ(outcome.code, 3);
   const std::size_t line = outcome.err.find("spes-sim: ");
   ASSERT_NE(line, std::string::npos) << outcome.err;

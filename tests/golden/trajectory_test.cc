@@ -134,11 +134,13 @@ TEST(GoldenTrajectory, LossesNormsAndWorldsOfFourRounds) {
   EXPECT_EQ(run.recorder.Events("merge").size(), 2U);
 
   // The log's similarity to the nearest expert is that before merging.
+  int compared = 0;
   for (const int step : {6, 12}) {
     const std::vector<double> cosine =
         file.Doubles("spes/merge_at_step_" + std::to_string(step) + "/w1_cosine");  // [L, E, E]
     for (const analysis::ExpertRecord& r : run.recorder.experts) {
       if (r.round != step / 3) continue;
+      ++compared;
       const std::size_t row = static_cast<std::size_t>(r.layer * 8 + r.expert) * 8;
       EXPECT_NEAR(r.nearest_similarity, cosine[row + static_cast<std::size_t>(r.nearest)], 1e-9);
       for (std::size_t e = 0; e < 8; ++e) {
@@ -148,6 +150,7 @@ TEST(GoldenTrajectory, LossesNormsAndWorldsOfFourRounds) {
       }
     }
   }
+  EXPECT_EQ(compared, 2 * 2 * 8);
 }
 
 TEST(GoldenTrajectory, AnyNumberOfWorkersGivesTheSameBits) {

@@ -53,7 +53,7 @@ sim::Time CostModel::StepTime(int node, std::int64_t step) const {
   double seconds = base_s_ / speed_[static_cast<std::size_t>(node)];
   if (jitter_ > 0) {
     const double z = Normal(
-        Mix(Mix(seed_ + static_cast<std::uint64_t>(node)) + static_cast<std::uint64_t>(step)));
+        Mix(Mix(Mix(seed_) + static_cast<std::uint64_t>(node)) + static_cast<std::uint64_t>(step)));
     seconds *= std::exp(jitter_ * z - jitter_ * jitter_ / 2);
   }
   return sim::FromSeconds(seconds);

@@ -1,7 +1,7 @@
 // A round of SPES reads from top to bottom: peers join (Join), all are ordered to train H steps
-// (BeginRound), their results come in (Offer, Check, Accept), the round closes (CloseRound: reduce
-// and merge), the new world is published (Publish) and everyone is sent what it lacks (SendUpdate).
-// Source: arXiv 2602.11543.
+// (BeginRound), their results come in (Offer, CheckOffer, Accept), the round closes (CloseRound:
+// reduce and merge), the new world is published (Publish) and everyone is sent what it lacks
+// (SendOrder). Source: arXiv 2602.11543.
 #include "trainer/protocol/coordinator.h"
 
 #include <fmt/format.h>
@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "trainer/protocol/offer_check.h"
 #include "trainer/protocol/round_statistics.h"
 #include "trainer/protocol/wire_size.h"
 
@@ -44,17 +45,18 @@ void Coordinator::OnMessage(NodeId from, const Message& message) {
         from, RejectReason::kScenario, 0,
         fmt::format("there is no node {} in a run of {} nodes", from, allocation_.nodes()));
   }
-  if (!std::holds_alternative<Join>(message) && member(from).state == MemberState::kAbsent) return;
-  bytes_so_far_ += WireBytes(message, *table_);
   if (const auto* join = std::get_if<Join>(&message)) return On(from, *join);
+  const MemberState state = member(from).state;
+  if (state == MemberState::kAbsent || state == MemberState::kLost) {
+    if (!std::holds_alternative<Offer>(message)) return;
+    return Refuse(from, RejectReason::kNotMember, RoundOf(message), "it was given up");
+  }
   if (const auto* offer = std::get_if<Offer>(&message)) return On(from, *offer);
   if (const auto* applied = std::get_if<Applied>(&message)) return On(from, *applied);
-  if (const auto* leave = std::get_if<Leave>(&message))
-    return OnLost(from, "left: " + leave->reason);
+  if (const auto* leave = std::get_if<Leave>(&message)) OnLost(from, "left: " + leave->reason);
 }
 
-// ---- Joining
-// ----------------------------------------------------------------------------------------
+// Joining.
 
 void Coordinator::On(NodeId from, const Join& m) {
   if (m.scenario_hash != config_.scenario_hash) {
@@ -63,24 +65,40 @@ void Coordinator::On(NodeId from, const Join& m) {
                               config_.scenario_hash));
   }
   Member& peer = member(from);
-  if (peer.state != MemberState::kAbsent) return;  // a repeated request changes nothing
+  const bool known = peer.state != MemberState::kAbsent && peer.state != MemberState::kLost;
+  if (known && peer.incarnation == m.incarnation) return;  // repeated
+  if (known) OnLost(from, "began anew");
   peer = {};
   peer.state = MemberState::kIdle;
+  peer.incarnation = m.incarnation;
   // Who starts from the same model holds version 0 of everything; others need all values.
   peer.held.assign(world_.blocks.size(), m.world_hash == initial_hash_ ? 0 : kNone);
   Event(from, "join", "");
-  const std::int64_t before = bytes_so_far_;
-  if (committed_round_ > 0 || reduction_) {  // a latecomer
-    if (!closing_) SendOrder(from);
-  } else if (std::all_of(members_.begin(), members_.end(),
-                         [](const Member& each) { return each.state == MemberState::kIdle; })) {
-    BeginRound();
+  if (committed_round_ == 0 && !reduction_) {
+    if (!deadline_timer_) ArmDeadline();
+    return MaybeBegin();
   }
+  // A latecomer takes part in the round at hand, unless it has been part of it before.
+  if (closing_ || (reduction_ && settled_[static_cast<std::size_t>(from)])) return;
+  const std::int64_t before = bytes_so_far_;
+  SendOrder(from);
   record_.down_bytes += bytes_so_far_ - before;
 }
 
-// ---- Ordering
-// ---------------------------------------------------------------------------------------
+// The first round begins once every peer has joined or is known to be lost, or at the deadline with
+// those who are there.
+void Coordinator::MaybeBegin() {
+  const auto count = [this](MemberState state) {
+    return std::count_if(members_.begin(), members_.end(),
+                         [state](const Member& each) { return each.state == state; });
+  };
+  if (count(MemberState::kIdle) == 0) return;
+  if (count(MemberState::kAbsent) > 0 && !deadline_passed_) return;
+  BeginRound();
+  record_.down_bytes += bytes_so_far_;
+}
+
+// Ordering.
 
 std::int32_t Coordinator::total_rounds() const {
   return static_cast<std::int32_t>((config_.total_steps + config_.every - 1) / config_.every);
@@ -96,7 +114,7 @@ void Coordinator::BeginRound() {
   std::iota(nodes.begin(), nodes.end(), 0);
   reduction_ = std::make_unique<Reduction>(allocation_, world_, std::move(nodes));
   settled_.assign(members_.size(), false);
-  closing_ = deadline_passed_ = false;
+  closing_ = false;
   ce_sum_ = 0;
   ce_steps_ = 0;
   routing_ = {};
@@ -107,12 +125,25 @@ void Coordinator::BeginRound() {
   record_.last_step = order_.first_step + order_.steps - 1;
   record_.start_s = NowSeconds();
   SendOrders();
-  if (!config_.deadline) return;
-  deadline_timer_ = runtime_.After(*config_.deadline, [this] {
-    deadline_timer_.reset();
-    deadline_passed_ = true;
+  ArmDeadline();
+}
+
+void Coordinator::ArmDeadline() {
+  if (deadline_timer_) runtime_.Cancel(*std::exchange(deadline_timer_, std::nullopt));
+  deadline_passed_ = false;
+  if (config_.deadline) {
+    deadline_timer_ = runtime_.After(*config_.deadline, [this] { OnDeadline(); });
+  }
+}
+
+void Coordinator::OnDeadline() {
+  deadline_timer_.reset();
+  deadline_passed_ = true;
+  if (reduction_) {
     MaybeCloseRound();
-  });
+  } else if (committed_round_ == 0) {
+    MaybeBegin();
+  }
 }
 
 void Coordinator::SendOrders() {
@@ -128,21 +159,25 @@ void Coordinator::SendOrder(NodeId to) {
   const std::int64_t before = bytes_so_far_;
   if (AllStepsDone()) {
     peer.state = MemberState::kReleased;
-    Send(to, Update{committed_round_, WaitSeconds(peer), {}, std::nullopt});
+    Send(to, Update{committed_round_, WaitSeconds(peer), false, {}, std::nullopt});
   } else {
     peer.state = MemberState::kTraining;
     peer.round = order_.round;
     peer.damaged = 0;
+    peer.up_bytes = 0;
     ++record_.members;
     if (peer.admitted) {
-      Send(to, Update{committed_round_, WaitSeconds(peer), TakeMissing(peer), order_});
+      Send(to, Update{committed_round_, WaitSeconds(peer), std::exchange(peer.reset, false),
+                      TakeMissing(peer), order_});
     } else {
       peer.admitted = true;
       Send(to, Admit{TakeMissing(peer), order_});
     }
   }
+  if (peer.record.round == 0) return;  // it has no result yet
   peer.record.wait_s = WaitSeconds(peer);
   peer.record.down_bytes = bytes_so_far_ - before;
+  peer.unconfirmed[committed_round_] = std::exchange(peer.record, {});
 }
 
 // The blocks whose published value the peer does not hold; from now on it does.
@@ -158,21 +193,28 @@ std::vector<SentBlock> Coordinator::TakeMissing(Member& peer) {
   return blocks;
 }
 
-// ---- Collecting
-// -------------------------------------------------------------------------------------
+// Collecting.
 
 void Coordinator::On(NodeId from, const Offer& m) {
   Member& peer = member(from);
-  record_.up_bytes += WireBytes(m, *table_);
+  const auto fault = CheckOffer(m, order_, allocation_.blocks(from), *table_);
+  // What is not of this model has no size that could be counted.
+  const bool sized = !fault || fault->reason != RejectReason::kUnexpected;
+  const std::int64_t bytes = sized ? WireBytes(m, *table_) : kFrameBytes;
+  bytes_so_far_ += bytes;
+  record_.up_bytes += bytes;
   if (peer.state != MemberState::kTraining || m.order.round != peer.round) {
     return Refuse(from, RejectReason::kUnexpected, m.order.round,
                   fmt::format("no result of round {} is awaited from it", m.order.round));
   }
-  const auto fault = Check(from, m);
+  peer.up_bytes += bytes;
+  const bool late = closing_ || !reduction_ || m.order.round != order_.round;
   if (fault) {
-    Refuse(from, fault->first, m.order.round, fault->second);
-    if (fault->first == RejectReason::kCorrupt && ++peer.damaged < kMaxDamagedUploads) return;
-    last_rejection_ = fmt::format("node {}: {}", from, fault->second);
+    Refuse(from, fault->reason, m.order.round, fault->detail);
+    const bool again = fault->reason == RejectReason::kCorrupt && !late;
+    if (again && ++peer.damaged < kMaxDamagedUploads) return;
+    peer.reset = fault->reason == RejectReason::kNotFinite;
+    last_rejection_ = fmt::format("node {}: {}", from, fault->detail);
   }
 
   peer.state = MemberState::kIdle;
@@ -183,9 +225,9 @@ void Coordinator::On(NodeId from, const Offer& m) {
   peer.record.node = from;
   peer.record.start_s = m.start_s;
   peer.record.compute_s = m.compute_s;
-  peer.record.up_bytes = WireBytes(m, *table_);
+  peer.record.up_bytes = peer.up_bytes;
 
-  if (closing_ || !reduction_ || m.order.round != order_.round) {  // its round went on without it
+  if (late) {  // its round went on without it
     ++record_.late;
     peer.record.late = 1;
     Event(from, "late", fmt::format("result of round {}", m.order.round));
@@ -205,40 +247,10 @@ void Coordinator::On(NodeId from, const Offer& m) {
   MaybeCloseRound();
 }
 
-// Why an offer cannot be used, if so. What is not finite, damaged or somebody else's never reaches
-// the world.
-std::optional<std::pair<RejectReason, std::string>> Coordinator::Check(NodeId from,
-                                                                       const Offer& m) const {
-  using Fault = std::pair<RejectReason, std::string>;
-  const std::vector<BlockId>& own = allocation_.blocks(from);
-  if (m.order.steps != order_.steps && m.order.round == order_.round) {
-    return Fault{RejectReason::kUnexpected,
-                 fmt::format("{} steps instead of {}", m.order.steps, order_.steps)};
-  }
-  if (!std::equal(own.begin(), own.end(), m.blocks.begin(), m.blocks.end(),
-                  [](BlockId id, const OfferedBlock& block) { return id == block.id; })) {
-    return Fault{RejectReason::kUnexpected, "its blocks are not the ones that it trains"};
-  }
-  for (const OfferedBlock& block : m.blocks) {
-    const BlockSpec& spec = (*table_)[block.id];
-    const std::string& name = spec.parts.front().name;
-    if (!block.data ||
-        block.data->bytes() != spec.buffer_elements * ElementBytes(table_->dtype())) {
-      return Fault{RejectReason::kUnexpected, fmt::format("the size of {} is wrong", name)};
-    }
-    if (BlockChecksum(spec, table_->dtype(), *block.data) != block.checksum) {
-      return Fault{RejectReason::kCorrupt, fmt::format("the checksum of {} does not match", name)};
-    }
-    if (!AllFinite(table_->dtype(), *block.data)) {
-      return Fault{RejectReason::kNotFinite, fmt::format("{} is not finite", name)};
-    }
-  }
-  return std::nullopt;
-}
-
 void Coordinator::Accept(NodeId from, const Offer& m) {
   ++record_.arrived;
   member(from).record.arrived = 1;
+  member(from).contributed = m.order.round;
   for (const analysis::StepRecord& step : m.steps) {
     recorder_.Record(step);
     ce_sum_ += step.ce;
@@ -268,8 +280,7 @@ void Coordinator::MaybeCloseRound() {
   CloseRound();
 }
 
-// ---- Reducing and publishing
-// ------------------------------------------------------------------------
+// Reducing and publishing.
 
 struct Coordinator::Outcome {
   World world;
@@ -316,6 +327,15 @@ void Coordinator::ReduceAndMerge(Outcome& outcome) const {
                                          : std::vector<double>{});
     }
   }
+  for (BlockId id = 0; id < table_->size(); ++id) {
+    const auto i = static_cast<std::size_t>(id);
+    // Sums of finite values can overflow.
+    if (outcome.source[i] == Reduction::kComputed &&
+        !AllFinite(table_->dtype(), *outcome.world.blocks[i].data)) {
+      throw std::runtime_error(fmt::format("round {}: {} is not finite once reduced", order_.round,
+                                           (*table_)[id].parts.front().name));
+    }
+  }
   outcome.update_norms = UpdateNorms(world_, outcome.world);
 }
 
@@ -327,8 +347,12 @@ void Coordinator::Publish(const Outcome& outcome) {
   closing_ = false;
   for (std::size_t i = 0; i < outcome.source.size(); ++i) {
     if (outcome.contributed[i]) delivered_[i] = committed_round_;
-    // Whose copy was adopted as it is holds the published value already.
-    if (outcome.source[i] >= 0) member(outcome.source[i]).held[i] = committed_round_;
+    // Whose copy was adopted as it is holds the published value already, unless it began anew
+    // since.
+    const int source = outcome.source[i];
+    if (source >= 0 && member(source).contributed == committed_round_) {
+      member(source).held[i] = committed_round_;
+    }
   }
   RecordRound(outcome);
   on_published_({committed_round_, committed_step_, NowSeconds(), bytes_so_far_, world_});
@@ -361,34 +385,41 @@ void Coordinator::RecordRound(const Outcome& outcome) {
   if (outcome.alpha > 0) Event(kCoordinator, "merge", fmt::format("alpha {:.6g}", outcome.alpha));
 }
 
-// ---- Afterwards
-// -------------------------------------------------------------------------------------
+// Afterwards.
 
 void Coordinator::On(NodeId from, const Applied& m) {
   Member& peer = member(from);
-  if (peer.record.round == 0) return;  // repeated
-  peer.record.up_s = m.up_s;
-  peer.record.down_s = m.down_s;
-  recorder_.Record(std::exchange(peer.record, {}));
-  if (peer.state == MemberState::kReleased) peer.state = MemberState::kGone;
+  bytes_so_far_ += WireBytes(m, *table_);
+  if (auto row = peer.unconfirmed.extract(m.version)) {
+    row.mapped().up_s = m.up_s;
+    row.mapped().down_s = m.down_s;
+    recorder_.Record(row.mapped());
+  }
+  if (peer.state == MemberState::kReleased && m.version == committed_round_) {
+    peer.state = MemberState::kGone;
+  }
 }
 
 void Coordinator::OnLost(NodeId node, const std::string& reason) {
   Member& peer = member(node);
-  if (peer.state == MemberState::kAbsent || peer.state == MemberState::kGone) return;
-  peer.state = MemberState::kAbsent;
+  if (peer.state == MemberState::kLost || peer.state == MemberState::kGone) return;
+  peer.state = MemberState::kLost;
   Event(node, "lost", reason);
-  MaybeCloseRound();
+  if (committed_round_ == 0 && !reduction_) {
+    MaybeBegin();
+  } else {
+    MaybeCloseRound();
+  }
 }
 
 bool Coordinator::finished() const {
   return AllStepsDone() && std::all_of(members_.begin(), members_.end(), [](const Member& each) {
-           return each.state == MemberState::kGone || each.state == MemberState::kAbsent;
+           return each.state == MemberState::kGone || each.state == MemberState::kLost ||
+                  each.state == MemberState::kAbsent;
          });
 }
 
-// ---- Small things
-// -----------------------------------------------------------------------------------
+// Small things.
 
 void Coordinator::Refuse(NodeId to, RejectReason reason, std::int32_t round, std::string detail) {
   Event(to, "reject", fmt::format("{}: {}", Name(reason), detail));

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "analysis/recorder.h"
@@ -24,9 +24,10 @@ struct CoordinatorConfig {
   std::int64_t total_steps = 0;  // of every node, from 1
   std::int64_t every = 0;        // H, local steps per round; the last round may be shorter
   MergeConfig merge;
-  bool weigh_by_tokens = false;       // the mean of shared blocks; otherwise equal weights
-  int quorum = 0;                     // uploads that end a round; 0: all live nodes
-  std::optional<sim::Time> deadline;  // a round ends then, with what has arrived (at least one)
+  bool weigh_by_tokens = false;  // the mean of shared blocks; otherwise equal weights
+  int quorum = 0;                // uploads that end a round; 0: all live nodes
+  // A round ends then, with what has arrived (at least one); so does the wait for peers to join.
+  std::optional<sim::Time> deadline;
 };
 
 // A published round, for whoever saves or evaluates it. Copying the world copies pointers.
@@ -65,7 +66,8 @@ class Coordinator {
 
  private:
   enum class MemberState {
-    kAbsent,    // not joined, or lost
+    kAbsent,    // has not joined yet
+    kLost,      // cannot be reached any more, or has left
     kIdle,      // has joined, or offered a result, and waits for an order
     kTraining,  // has an order
     kReleased,  // has been told that the run is over
@@ -73,12 +75,17 @@ class Coordinator {
   };
   struct Member {
     MemberState state = MemberState::kAbsent;
+    std::uint64_t incarnation = 0;
     bool admitted = false;
-    std::vector<Version> held;  // [block]: the published version that the peer has; kNone: none
-    std::int32_t round = 0;     // of its order
-    int damaged = 0;            // uploads of this round
-    sim::Time arrived{0};       // of its last result
-    analysis::NodeRoundRecord record;  // of its last result, written once the update is applied
+    bool reset = false;            // its last result was not finite
+    std::int32_t contributed = 0;  // the last round that this incarnation contributed to
+    std::vector<Version> held;     // [block]: the published version that the peer has; kNone: none
+    std::int32_t round = 0;        // of its order
+    int damaged = 0;               // uploads of this round
+    sim::Time arrived{0};          // of its last result
+    std::int64_t up_bytes = 0;     // of its order, damaged uploads included
+    analysis::NodeRoundRecord record;  // of its last result, until an update answers it
+    std::map<Version, analysis::NodeRoundRecord> unconfirmed;  // by update, until it is applied
   };
   struct Outcome;
   static constexpr Version kNone = -1;
@@ -87,11 +94,13 @@ class Coordinator {
   void On(NodeId from, const Offer& m);
   void On(NodeId from, const Applied& m);
 
+  void MaybeBegin();
   void BeginRound();
   void SendOrders();
   void SendOrder(NodeId to);
+  void ArmDeadline();
+  void OnDeadline();
   std::vector<SentBlock> TakeMissing(Member& peer);
-  std::optional<std::pair<RejectReason, std::string>> Check(NodeId from, const Offer& m) const;
   void Accept(NodeId from, const Offer& m);
   void MaybeCloseRound();
   void CloseRound();

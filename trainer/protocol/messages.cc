@@ -23,6 +23,8 @@ std::string_view Name(RejectReason reason) {
       return "not finite";
     case RejectReason::kUnexpected:
       return "unexpected";
+    case RejectReason::kNotMember:
+      return "not a member";
   }
   return "unexpected";
 }

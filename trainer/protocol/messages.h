@@ -25,10 +25,12 @@ struct RoundOrder {
   std::int32_t steps = 0;
 };
 
-// Peer: I want to take part. `world_hash`: of the model that the peer starts from.
+// Peer: I want to take part. `world_hash`: of the model that the peer starts from; empty where it
+// holds nothing that was published.
 struct Join {
   std::string scenario_hash;
   std::string world_hash;
+  std::uint64_t incarnation = 0;  // another number each time the peer's process begins anew
 };
 
 // A block's published value.
@@ -65,7 +67,8 @@ enum class RejectReason {
   kScenario,    // another scenario, or a node that is not in it
   kCorrupt,     // a checksum does not match: send the offer again
   kNotFinite,   // a parameter is not finite
-  kUnexpected,  // blocks or sizes that are not this node's, or a round of the future
+  kUnexpected,  // blocks, sizes or rounds that are not what was ordered
+  kNotMember,   // the coordinator has given this peer up: join again
 };
 std::string_view Name(RejectReason reason);
 
@@ -81,6 +84,7 @@ struct Reject {
 struct Update {
   Version version = 0;
   double waited_s = 0;  // from the offer's arrival to this message, the coordinator's clock
+  bool reset_optimizer = false;  // the peer's last result was not finite: forget how it came to be
   std::vector<SentBlock> blocks;
   std::optional<RoundOrder> next;  // nothing: the run is over
 };

@@ -39,7 +39,7 @@ Peer::Peer(PeerConfig config, Node& node, std::shared_ptr<const BlockTable> tabl
       runtime_(runtime),
       stop_(stop) {}
 
-void Peer::Start() { Send(Join{config_.scenario_hash, config_.world_hash}); }
+void Peer::Start() { Send(Join{config_.scenario_hash, config_.world_hash, config_.incarnation}); }
 
 void Peer::OnMessage(const Message& message) {
   if (const auto* admit = std::get_if<Admit>(&message)) return On(*admit);
@@ -57,6 +57,11 @@ void Peer::On(const Admit& m) {
 // A round at the peer: adopt what was published, train H steps, copy the trainable blocks out.
 void Peer::BeginRound(const RoundOrder& order) {
   state_ = PeerState::kComputing;
+  if (busy_) {  // with an order that the coordinator has given up meanwhile
+    queued_ = order;
+    return;
+  }
+  busy_ = true;
   auto offer = std::make_shared<Offer>();
   offer->order = order;
   offer->start_s = sim::ToSeconds(runtime_.Now());
@@ -94,14 +99,16 @@ void Peer::BeginRound(const RoundOrder& order) {
 }
 
 void Peer::OnComputeDone() {
+  busy_ = false;
+  if (queued_) return BeginRound(*std::exchange(queued_, std::nullopt));
+  if (state_ != PeerState::kComputing) return;
   if (stop_) return;  // cut short: an offer of fewer steps must not reach the world
   SendOffer();
 }
 
 void Peer::SendOffer() {
   state_ = PeerState::kUploading;
-  offered_ = runtime_.Now();
-  ++attempts_;
+  if (attempts_++ == 0) offered_ = runtime_.Now();
   Send(*offer_, [this, round = offer_->order.round] {
     if (state_ != PeerState::kUploading || !offer_ || offer_->order.round != round) return;
     up_s_ = sim::ToSeconds(runtime_.Now() - offered_);
@@ -115,20 +122,30 @@ void Peer::On(const Reject& m) {
     throw std::runtime_error(
         fmt::format("the coordinator refuses node {}: {}", config_.node, m.detail));
   }
+  if (m.reason == RejectReason::kNotMember) {
+    if (state_ == PeerState::kJoining) return;
+    state_ = PeerState::kJoining;  // whatever it holds is of no version any more
+    offer_.reset();
+    Send(Join{config_.scenario_hash, "", config_.incarnation});
+    return;
+  }
   if (!offer_ || m.round != offer_->order.round) return;  // about an offer that is over
-  if (m.reason == RejectReason::kCorrupt && attempts_ < kMaxAttempts) return SendOffer();
-  // The update of this round brings the published values of this node's blocks; moments that led to
-  // values that are not finite are of no use.
-  if (m.reason == RejectReason::kNotFinite) reset_ = true;
+  if (m.reason == RejectReason::kCorrupt && attempts_ < kMaxAttempts) SendOffer();
+  // Otherwise the update of this round brings the published values of this node's blocks.
 }
 
 void Peer::On(const Update& m) {
-  if (state_ != PeerState::kUploading && state_ != PeerState::kWaiting) return;  // repeated
+  const bool offered = state_ == PeerState::kUploading || state_ == PeerState::kWaiting;
+  const bool too_late = state_ == PeerState::kJoining && !m.next;  // all was over before it joined
+  if (!offered && !too_late) return;                               // repeated
+  if (offered && m.version < offer_->order.round) return;          // likewise
   Applied applied{m.version, up_s_, 0};
-  applied.down_s = std::max(0.0, sim::ToSeconds(runtime_.Now() - offered_) - up_s_ - m.waited_s);
+  if (offered)
+    applied.down_s = std::max(0.0, sim::ToSeconds(runtime_.Now() - offered_) - up_s_ - m.waited_s);
   offer_.reset();
   up_s_ = 0;
   for (const SentBlock& block : m.blocks) adopt_.push_back({block.id, block.data});
+  reset_ = m.reset_optimizer;
   Send(applied);
   if (m.next) {
     BeginRound(*m.next);

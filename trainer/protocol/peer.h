@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,7 @@ struct PeerConfig {
   std::string scenario_hash;
   std::string world_hash;                                 // of the model that `node` starts from
   std::function<sim::Time(std::int64_t step)> step_time;  // charged for a step
+  std::uint64_t incarnation = 1;  // another one each time this peer begins anew
 };
 
 // A state machine over Runtime: joins, trains as ordered, offers the result, adopts updates.
@@ -56,11 +58,13 @@ class Peer {
   const std::atomic<bool>& stop_;
   PeerState state_ = PeerState::kJoining;
 
-  std::vector<NodeBlock> adopt_;  // published values that the next computation adopts first
-  bool reset_ = false;            // and whether it forgets the optimiser state
-  std::shared_ptr<Offer> offer_;  // of the round at hand; kept until the round is published
-  int attempts_ = 0;              // sendings of this offer
-  sim::Time offered_{0};          // when it left
+  bool busy_ = false;                 // a computation is under way
+  std::optional<RoundOrder> queued_;  // the order that follows it
+  std::vector<NodeBlock> adopt_;      // published values that the next computation adopts first
+  bool reset_ = false;                // and whether it forgets the optimiser state
+  std::shared_ptr<Offer> offer_;      // of the round at hand; kept until the round is published
+  int attempts_ = 0;                  // sendings of this offer
+  sim::Time offered_{0};              // when it left
   double up_s_ = 0;
 };
 

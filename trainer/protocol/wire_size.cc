@@ -6,9 +6,9 @@ namespace spes::trainer {
 
 namespace {
 
-constexpr std::int64_t kCount = 4;                 // of a list or a text
-constexpr std::int64_t kOrder = 4 + 8 + 4;         // RoundOrder
-constexpr std::int64_t kStep = 8 * 2 + 6 * 8 + 8;  // StepRecord without node and round
+constexpr std::int64_t kCount = 4;          // of a list or a text
+constexpr std::int64_t kOrder = 4 + 8 + 4;  // RoundOrder
+constexpr std::int64_t kStep = 10 * 8;      // StepRecord without node and round
 
 std::int64_t Text(const std::string& s) { return kCount + static_cast<std::int64_t>(s.size()); }
 
@@ -32,7 +32,7 @@ std::int64_t Headers(const std::vector<Block>& blocks) {
 
 struct Fields {
   std::int64_t operator()(const Join& m) const {
-    return Text(m.scenario_hash) + Text(m.world_hash);
+    return Text(m.scenario_hash) + Text(m.world_hash) + 8;
   }
   std::int64_t operator()(const Admit& m) const { return Headers(m.blocks) + kOrder; }
   std::int64_t operator()(const Offer& m) const {
@@ -41,14 +41,13 @@ struct Fields {
   }
   std::int64_t operator()(const Reject& m) const { return 1 + 4 + Text(m.detail); }
   std::int64_t operator()(const Update& m) const {
-    return 4 + 8 + Headers(m.blocks) + 1 + (m.next ? kOrder : 0);
+    return 4 + 8 + 1 + Headers(m.blocks) + 1 + (m.next ? kOrder : 0);
   }
   std::int64_t operator()(const Applied&) const { return 4 + 2 * 8; }
   std::int64_t operator()(const Leave& m) const { return Text(m.reason); }
 };
 
-}  // namespace
-
+// The elements of all blocks in the message.
 std::int64_t PayloadBytes(const Message& message, const BlockTable& table) {
   return std::visit(
       [&](const auto& m) -> std::int64_t {
@@ -57,6 +56,8 @@ std::int64_t PayloadBytes(const Message& message, const BlockTable& table) {
       },
       message);
 }
+
+}  // namespace
 
 std::int64_t WireBytes(const Message& message, const BlockTable& table) {
   return kFrameBytes + std::visit(Fields{}, message) + PayloadBytes(message, table);

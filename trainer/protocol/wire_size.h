@@ -13,10 +13,7 @@ namespace spes::trainer {
 inline constexpr std::int64_t kFrameBytes = 32;
 inline constexpr std::int64_t kBlockHeaderBytes = 24;
 
-// The elements of all blocks in the message.
-std::int64_t PayloadBytes(const Message& message, const BlockTable& table);
-
-// The whole frame.
+// The whole frame. Block ids must be of `table`.
 std::int64_t WireBytes(const Message& message, const BlockTable& table);
 
 }  // namespace spes::trainer

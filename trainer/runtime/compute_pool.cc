@@ -1,16 +1,27 @@
 #include "trainer/runtime/compute_pool.h"
 
 #include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <system_error>
 #include <utility>
 
 namespace spes::trainer {
 
 ComputePool::ComputePool(int threads) {
   if (threads <= 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
+  try {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
+  } catch (const std::system_error& error) {
+    Close();
+    throw std::runtime_error("cannot start " + std::to_string(threads) +
+                             " threads: " + error.what());
+  }
 }
 
-ComputePool::~ComputePool() {
+ComputePool::~ComputePool() { Close(); }
+
+void ComputePool::Close() {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;

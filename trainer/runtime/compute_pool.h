@@ -16,7 +16,7 @@ namespace spes::trainer {
 // Runs jobs on a fixed number of threads, those needed soonest first. Thread-safe.
 class ComputePool {
  public:
-  // 0 threads: one per core.
+  // 0 threads: one per core. Throws std::runtime_error when the system does not give as many.
   explicit ComputePool(int threads);
   // Drops jobs that have not begun (their futures report a broken promise) and waits for the
   // others.
@@ -36,11 +36,12 @@ class ComputePool {
     sim::Time due;
     std::uint64_t number;
     std::packaged_task<void()> task;
-    bool operator<(const Job& other) const {  // priority_queue puts the largest first
+    bool operator<(const Job& other) const {  // a heap has its largest in front
       return due != other.due ? due > other.due : number > other.number;
     }
   };
   void Work();
+  void Close();
 
   std::mutex mutex_;
   std::condition_variable wake_;

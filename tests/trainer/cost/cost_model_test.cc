@@ -26,6 +26,7 @@ TEST(CostModel, JitterKeepsTheMeanAndDependsOnNodeAndStepAlone) {
   EXPECT_NE(a.StepTime(1, 5), a.StepTime(0, 5));
   EXPECT_NE(a.StepTime(1, 5), a.StepTime(1, 6));
   EXPECT_NE(a.StepTime(1, 5), other.StepTime(1, 5));
+  EXPECT_NE(a.StepTime(1, 5), other.StepTime(0, 5));  // neighbouring seeds share nothing
   double sum = 0, squares = 0;
   const int n = 20000;
   for (int i = 0; i < n; ++i) {

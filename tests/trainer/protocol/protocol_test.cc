@@ -110,9 +110,16 @@ TEST(Protocol, StepsAreTheCoordinatorsCountAndTheLastRoundMayBeShorter) {
 }
 
 TEST(Protocol, TheOrderOfArrivalDoesNotChangeTheWorld) {
+  // The sums of these depend on the order of the terms in their last bits.
+  const auto unround = [](Cluster& c) {
+    for (auto& node : c.nodes)
+      node->Change([&](double& x) { x = 1e16 * (node == c.nodes[0]) + 0.1; });
+  };
   Cluster straight(4);
+  unround(straight);
   straight.Run();
   Cluster reversed(4);
+  unround(reversed);
   reversed.runtime.script = [](NodeId from, NodeId, Message& m) -> sim::Time {
     return std::holds_alternative<Offer>(m) ? milliseconds(1000 - 100 * from) : milliseconds(10);
   };
@@ -143,18 +150,39 @@ TEST(Protocol, ARoundsTimesAddUp) {
   EXPECT_EQ(c.recorder.steps.size(), 12U);
 }
 
-TEST(Protocol, RepeatedAndReorderedMessagesChangeNothing) {
+class Repeated : public ::testing::TestWithParam<int> {};
+
+TEST_P(Repeated, AndReorderedMessagesChangeNothing) {
   Cluster plain(2);
   plain.Run();
   Cluster c(2);
-  std::vector<std::tuple<NodeId, NodeId, Message>> again;
+  int count = 0;
   c.runtime.script = [&](NodeId from, NodeId to, Message& m) -> sim::Time {
-    c.runtime.loop.After(milliseconds(15), [&c, from, to, m] { c.runtime.Deliver(from, to, m); });
+    // Copies come after 0 to 7 seconds: while training, uploading, waiting, or all over.
+    c.runtime.loop.After(milliseconds((++count * GetParam()) % 7000),
+                         [&c, from, to, m] { c.runtime.Deliver(from, to, m); });
     return milliseconds(from == 1 ? 40 : 10);
   };
   c.Run();
   EXPECT_EQ(WorldHash(plain.coordinator->world()), WorldHash(c.coordinator->world()));
   EXPECT_TRUE(c.coordinator->finished());
+  EXPECT_EQ(c.recorder.node_rounds.size(), plain.recorder.node_rounds.size());
+  EXPECT_THAT(c.nodes[0]->trained_steps, ElementsAre(1, 2, 3, 4, 5, 6));
+}
+
+INSTANTIATE_TEST_SUITE_P(Delays, Repeated, ::testing::Values(15, 1009, 2503, 3011, 3331, 4999));
+
+TEST(Protocol, AConfirmationThatComesAfterTheNextResultIsStillCounted) {
+  Cluster c(2);
+  c.runtime.script = [&](NodeId, NodeId, Message& m) -> sim::Time {
+    return std::holds_alternative<Applied>(m) ? seconds(5) : milliseconds(10);
+  };
+  c.Run();
+  EXPECT_TRUE(c.coordinator->finished());
+  ASSERT_EQ(c.recorder.node_rounds.size(), 4U);
+  for (const auto& row : c.recorder.node_rounds) {
+    EXPECT_NEAR(row.compute_s + row.up_s + row.wait_s + row.down_s, 3.02, 1e-9);
+  }
 }
 
 TEST(Protocol, AnUploadThatIsNotFiniteNeverReachesTheWorld) {
@@ -242,13 +270,16 @@ TEST(Protocol, ARoundWithoutAnyUsableUploadEndsTheRun) {
 }
 
 TEST(Protocol, ForeignBlocksAndSizesAreRefused) {
-  for (const int fault : {0, 1, 2}) {
+  for (const int fault : {0, 1, 2, 3, 4, 5}) {
     Cluster c(2);
     c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
       if (auto* offer = std::get_if<Offer>(&m); offer && from == 0 && offer->order.round == 1) {
         if (fault == 0) offer->blocks.back().id = 3;
         if (fault == 1) offer->blocks.back().data = std::make_shared<Buffer>(8);
         if (fault == 2) offer->blocks.pop_back();
+        if (fault == 3) offer->blocks.back().id = 1 << 28;
+        if (fault == 4) offer->tokens = 0;
+        if (fault == 5) offer->order.first_step = 4;
       }
       return milliseconds(10);
     };
@@ -273,6 +304,81 @@ TEST(Protocol, ALostNodeDoesNotBlockTheOthers) {
   EXPECT_EQ(c.WorldValue(0), 1 + 2 * 6);  // mean of 3·1 and 3·3
   EXPECT_EQ(c.WorldValue(3), 4);
   EXPECT_THAT(c.recorder.Events("lost"), ElementsAre("silent"));
+}
+
+TEST(Protocol, AnOwnerThatBeganAnewAfterContributingIsSentItsOwnExperts) {
+  Cluster c(2);
+  bool once = true;
+  c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
+    if (from == 1 && std::holds_alternative<Offer>(m) && once) {
+      once = false;
+      c.runtime.loop.After(milliseconds(100), [&c] {  // node 1's process begins anew
+        c.nodes[1]->Change([](double& x) { x = -7; });
+        const std::string hash = WorldHash(c.published[0].world);
+        c.peers[1] = std::make_unique<Peer>(
+            PeerConfig{1, "same", hash, [](std::int64_t) { return seconds(1); }, 2}, *c.nodes[1],
+            c.table, c.runtime.endpoint(1), c.stop);
+        c.peers[1]->Start();
+      });
+      return milliseconds(10);
+    }
+    return from == 0 && std::holds_alternative<Offer>(m) ? seconds(1) : milliseconds(10);
+  };
+  c.Run();
+  EXPECT_TRUE(c.coordinator->finished());
+  EXPECT_EQ(c.WorldValue(0), 1 + 2 * 4.5);
+  EXPECT_EQ(c.WorldValue(3), 4 + 12);
+  EXPECT_THAT(c.recorder.Events("lost"), ElementsAre("began anew"));
+}
+
+TEST(Protocol, APeerThatWasGivenUpWronglyJoinsAgain) {
+  Cluster c(2);
+  c.runtime.loop.After(milliseconds(500), [&c] { c.coordinator->OnLost(1, "silent"); });
+  c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
+    return from == 0 && std::holds_alternative<Offer>(m) ? seconds(2) : milliseconds(10);
+  };
+  c.Run();
+  EXPECT_TRUE(c.coordinator->finished());
+  EXPECT_EQ(c.WorldValue(0), 1 + 2 * 4.5);  // it did round 1 again, from what was published
+  EXPECT_EQ(c.WorldValue(3), 4 + 12);
+}
+
+TEST(Protocol, APeerThatNeverJoinsDoesNotBlockTheOthers) {
+  CoordinatorConfig config;
+  config.deadline = seconds(10);
+  Cluster c(3, config);
+  c.runtime.script = [](NodeId from, NodeId, Message&) -> sim::Time {
+    return from == 1 ? sim::kNever : milliseconds(10);
+  };
+  c.Run();
+  EXPECT_TRUE(c.coordinator->finished());
+  EXPECT_EQ(c.WorldValue(0), 1 + 2 * 6);
+  EXPECT_NEAR(c.recorder.rounds[0].start_s, 10.01, 1e-9);
+
+  Cluster lost(3);  // without a deadline, once it is known to be lost
+  lost.runtime.script = c.runtime.script;
+  lost.runtime.loop.After(seconds(3), [&lost] { lost.coordinator->OnLost(1, "no answer"); });
+  lost.Run();
+  EXPECT_TRUE(lost.coordinator->finished());
+  EXPECT_EQ(lost.WorldValue(0), 1 + 2 * 6);
+}
+
+TEST(Protocol, WhoJoinsWhenAllIsOverIsToldSo) {
+  Cluster c(2);
+  c.runtime.script = [](NodeId from, NodeId, Message& m) -> sim::Time {
+    return from == 1 && std::holds_alternative<Join>(m) ? seconds(100) : milliseconds(10);
+  };
+  c.runtime.loop.After(seconds(1), [&c] { c.coordinator->OnLost(1, "no answer"); });
+  c.Run();
+  EXPECT_TRUE(c.coordinator->finished());
+  EXPECT_EQ(c.peers[1]->state(), PeerState::kFinished);
+  EXPECT_EQ(c.WorldValue(0), 1 + 6);
+}
+
+TEST(Protocol, ASumThatOverflowsEndsTheRun) {
+  Cluster c(2);
+  for (auto& node : c.nodes) node->Change([](double& x) { x = 1.5e308; });
+  EXPECT_THROW(c.Run(), std::runtime_error);
 }
 
 TEST(Protocol, AQuorumEndsARoundAndALateResultIsDropped) {

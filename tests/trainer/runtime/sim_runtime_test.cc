@@ -62,8 +62,8 @@ TEST_F(SimRuntimeTest, MessagesWithParametersKeepTheirOrderAndControlOvertakesTh
   });
   runtime.Connect(1, [](NodeId, const Message&) {});
   Runtime& from = runtime.endpoint(kCoordinator);
-  from.Send(0, Update{1, 0, {}, {}}, 2'000'000);
-  from.Send(0, Update{2, 0, {}, {}}, 1000);
+  from.Send(0, Update{1, 0, false, {}, {}}, 2'000'000);
+  from.Send(0, Update{2, 0, false, {}, {}}, 1000);
   from.Send(0, Reject{RejectReason::kCorrupt, 3, ""}, 100);
   loop.Run();
   EXPECT_EQ(order, (std::vector<std::string>{"reject3", "update1", "update2"}));
@@ -106,15 +106,19 @@ TEST(ComputePool, RunsWhatIsNeededSoonestFirst) {
 
 TEST(ComputePool, EndingDropsWhatHasNotBegun) {
   std::future<void> dropped;
+  std::atomic<std::future<void>*> watched{nullptr};
   {
     ComputePool pool(1);
-    std::promise<void> started, gate;
+    std::promise<void> started;
     pool.Submit(sim::Time{0}, [&] {
       started.set_value();
-      std::this_thread::sleep_for(milliseconds(20));
+      // Busy until the pool has given the other job up.
+      while (watched == nullptr) std::this_thread::yield();
+      watched.load()->wait();
     });
     started.get_future().wait();
     dropped = pool.Submit(sim::Time{0}, [] { FAIL(); });
+    watched = &dropped;
   }
   EXPECT_THROW(dropped.get(), std::future_error);
 }

@@ -1,0 +1,44 @@
+#include "trainer/protocol/offer_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace spes::trainer {
+
+std::optional<OfferFault> CheckOffer(const Offer& offer, const RoundOrder& order,
+                                     const std::vector<BlockId>& own, const BlockTable& table) {
+  const auto unexpected = [](std::string what) {
+    return OfferFault{RejectReason::kUnexpected, std::move(what)};
+  };
+  if (!std::equal(own.begin(), own.end(), offer.blocks.begin(), offer.blocks.end(),
+                  [](BlockId id, const OfferedBlock& block) { return id == block.id; })) {
+    return unexpected("its blocks are not the ones that it trains");
+  }
+  if (offer.order.round == order.round &&
+      (offer.order.steps != order.steps || offer.order.first_step != order.first_step)) {
+    return unexpected(fmt::format("{} steps from {} instead of {} from {}", offer.order.steps,
+                                  offer.order.first_step, order.steps, order.first_step));
+  }
+  if (offer.tokens <= 0 || offer.routing.entropy_sum.size() != offer.routing.routed.size()) {
+    return unexpected("its counts of tokens do not fit together");
+  }
+  for (const OfferedBlock& block : offer.blocks) {
+    const BlockSpec& spec = table[block.id];
+    const std::string& name = spec.parts.front().name;
+    if (!block.data || block.data->bytes() != spec.buffer_elements * ElementBytes(table.dtype())) {
+      return unexpected(fmt::format("the size of {} is wrong", name));
+    }
+    if (BlockChecksum(spec, table.dtype(), *block.data) != block.checksum) {
+      return OfferFault{RejectReason::kCorrupt,
+                        fmt::format("the checksum of {} does not match", name)};
+    }
+    if (!AllFinite(table.dtype(), *block.data)) {
+      return OfferFault{RejectReason::kNotFinite, fmt::format("{} is not finite", name)};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace spes::trainer
