@@ -190,6 +190,8 @@ class ModelNode final : public Node {
     record.tokens = config_.sequences * config_.context;
     record.lr = LearningRate(config_.optimizer, t);
     data_->Next(config_.sequences, batch_);
+    // An earlier step that failed half-way may have left some.
+    for (const BlockId id : trainable_) Parameter(id).mutable_grad().reset();
     const std::int64_t rows =
         config_.micro_sequences > 0 ? config_.micro_sequences : config_.sequences;
     const double share = static_cast<double>(rows) / static_cast<double>(config_.sequences);

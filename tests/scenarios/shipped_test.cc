@@ -43,6 +43,24 @@ TEST(Shipped, EveryModelReads) {
   for (const std::string& file : files) EXPECT_NO_THROW(ReadModel(file)) << file;
 }
 
+TEST(Shipped, ModelsHaveTheOfficialSizes) {
+  const auto expect = [](const char* name, std::int64_t total, std::int64_t shared,
+                         std::int64_t expert, std::int64_t active) {
+    SCOPED_TRACE(name);
+    const trainer::ModelConfig model =
+        ReadModel(std::string(SPES_SOURCE_DIR "/scenarios/models/") + name);
+    const auto table = trainer::MakeBlockTable(model);
+    EXPECT_EQ(table->TotalElements(), total);
+    EXPECT_EQ(table->SharedElements(), shared);
+    EXPECT_EQ(table->ExpertElements(), expert);
+    EXPECT_EQ(trainer::ActiveElements(model), active);
+  };
+  expect("spes_1b.yaml", 1'167'423'744, 261'454'080, 56'623'104, 374'700'288);
+  expect("spes_2b.yaml", 1'988'660'224, 378'047'488, 100'663'296, 579'374'080);  // our own choice
+  expect("spes_7b.yaml", 7'333'287'936, 890'836'992, 201'326'592, 1'696'143'360);
+  expect("spes_9b.yaml", 9'430'950'912, 975'234'048, 1'056'964'608, 3'089'163'264);
+}
+
 TEST(Shipped, AnyScenarioTakesAnyModel) {
   const std::string scenario = SPES_SOURCE_DIR "/scenarios/4node_lan.yaml";
   for (const std::string& file : YamlFiles("scenarios/models")) {
