@@ -1,15 +1,10 @@
-// Coordinator and peers together, over a scripted runtime.
+// Rounds, results and what becomes of broken ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <limits>
 
-#include "tests/trainer/protocol/fake_node.h"
-#include "tests/trainer/protocol/memory_recorder.h"
-#include "tests/trainer/protocol/scripted_runtime.h"
-#include "trainer/protocol/coordinator.h"
-#include "trainer/protocol/peer.h"
+#include "tests/trainer/protocol/cluster.h"
 
 namespace spes::trainer {
 namespace {
@@ -19,54 +14,6 @@ using std::chrono::seconds;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-// N nodes, one layer, two experts each; node n adds (n + 1) per step to whatever it trains.
-class Cluster {
- public:
-  explicit Cluster(int nodes, CoordinatorConfig config = {}, int experts_per_node = 2)
-      : table(MakeTinyTable(1, experts_per_node * nodes)),
-        allocation(MakeAllocation(AllocationKind::kContiguous, *table, nodes)) {
-    if (config.total_steps == 0) config.total_steps = 6;
-    if (config.every == 0) config.every = 3;
-    config.scenario_hash = "same";
-    const World world = MakeTinyWorld(table);
-    coordinator = std::make_unique<Coordinator>(
-        config, allocation, world, runtime.endpoint(kCoordinator), recorder,
-        [this](const PublishedRound& p) { published.push_back(p); });
-    runtime.Connect(kCoordinator,
-                    [this](NodeId from, const Message& m) { coordinator->OnMessage(from, m); });
-    for (NodeId n = 0; n < nodes; ++n) {
-      this->nodes.push_back(std::make_unique<FakeNode>(world, allocation.blocks(n), n + 1));
-      peers.push_back(std::make_unique<Peer>(
-          PeerConfig{n, "same", WorldHash(world), [](std::int64_t) { return seconds(1); }},
-          *this->nodes.back(), table, runtime.endpoint(n), stop));
-      runtime.Connect(n, [this, n](NodeId, const Message& m) {
-        peers[static_cast<std::size_t>(n)]->OnMessage(m);
-      });
-    }
-  }
-
-  void Start() {
-    for (auto& peer : peers) peer->Start();
-  }
-  void Run() {
-    Start();
-    runtime.loop.Run();
-  }
-  double WorldValue(BlockId id) const {
-    return coordinator->world().blocks[static_cast<std::size_t>(id)].data->as<double>()[0];
-  }
-
-  std::shared_ptr<const BlockTable> table;
-  Allocation allocation;
-  ScriptedRuntime runtime;
-  MemoryRecorder recorder;
-  std::atomic<bool> stop{false};
-  std::vector<PublishedRound> published;
-  std::unique_ptr<Coordinator> coordinator;
-  std::vector<std::unique_ptr<FakeNode>> nodes;
-  std::vector<std::unique_ptr<Peer>> peers;
-};
 
 TEST(Protocol, SharedBlocksAreAveragedAndExpertsKeepTheirOwnersCopy) {
   Cluster c(2);
@@ -288,154 +235,6 @@ TEST(Protocol, ForeignBlocksAndSizesAreRefused) {
     EXPECT_THAT(c.recorder.Events("reject"), ElementsAre(HasSubstr("unexpected: ")));
     EXPECT_EQ(c.WorldValue(0), 1 + 6 + 4.5);
   }
-}
-
-TEST(Protocol, ALostNodeDoesNotBlockTheOthers) {
-  Cluster c(3);
-  c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
-    if (from == 1 && std::holds_alternative<Offer>(m)) {
-      c.runtime.loop.After(seconds(20), [&c] { c.coordinator->OnLost(1, "silent"); });
-      return sim::kNever;
-    }
-    return milliseconds(10);
-  };
-  c.Run();
-  EXPECT_TRUE(c.coordinator->finished());
-  EXPECT_EQ(c.WorldValue(0), 1 + 2 * 6);  // mean of 3·1 and 3·3
-  EXPECT_EQ(c.WorldValue(3), 4);
-  EXPECT_THAT(c.recorder.Events("lost"), ElementsAre("silent"));
-}
-
-TEST(Protocol, AnOwnerThatBeganAnewAfterContributingIsSentItsOwnExperts) {
-  Cluster c(2);
-  bool once = true;
-  c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
-    if (from == 1 && std::holds_alternative<Offer>(m) && once) {
-      once = false;
-      c.runtime.loop.After(milliseconds(100), [&c] {  // node 1's process begins anew
-        c.nodes[1]->Change([](double& x) { x = -7; });
-        const std::string hash = WorldHash(c.published[0].world);
-        c.peers[1] = std::make_unique<Peer>(
-            PeerConfig{1, "same", hash, [](std::int64_t) { return seconds(1); }, 2}, *c.nodes[1],
-            c.table, c.runtime.endpoint(1), c.stop);
-        c.peers[1]->Start();
-      });
-      return milliseconds(10);
-    }
-    return from == 0 && std::holds_alternative<Offer>(m) ? seconds(1) : milliseconds(10);
-  };
-  c.Run();
-  EXPECT_TRUE(c.coordinator->finished());
-  EXPECT_EQ(c.WorldValue(0), 1 + 2 * 4.5);
-  EXPECT_EQ(c.WorldValue(3), 4 + 12);
-  EXPECT_THAT(c.recorder.Events("lost"), ElementsAre("began anew"));
-}
-
-TEST(Protocol, APeerThatWasGivenUpWronglyJoinsAgain) {
-  Cluster c(2);
-  c.runtime.loop.After(milliseconds(500), [&c] { c.coordinator->OnLost(1, "silent"); });
-  c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
-    return from == 0 && std::holds_alternative<Offer>(m) ? seconds(2) : milliseconds(10);
-  };
-  c.Run();
-  EXPECT_TRUE(c.coordinator->finished());
-  EXPECT_EQ(c.WorldValue(0), 1 + 2 * 4.5);  // it did round 1 again, from what was published
-  EXPECT_EQ(c.WorldValue(3), 4 + 12);
-}
-
-TEST(Protocol, APeerThatNeverJoinsDoesNotBlockTheOthers) {
-  CoordinatorConfig config;
-  config.deadline = seconds(10);
-  Cluster c(3, config);
-  c.runtime.script = [](NodeId from, NodeId, Message&) -> sim::Time {
-    return from == 1 ? sim::kNever : milliseconds(10);
-  };
-  c.Run();
-  EXPECT_TRUE(c.coordinator->finished());
-  EXPECT_EQ(c.WorldValue(0), 1 + 2 * 6);
-  EXPECT_NEAR(c.recorder.rounds[0].start_s, 10.01, 1e-9);
-
-  Cluster lost(3);  // without a deadline, once it is known to be lost
-  lost.runtime.script = c.runtime.script;
-  lost.runtime.loop.After(seconds(3), [&lost] { lost.coordinator->OnLost(1, "no answer"); });
-  lost.Run();
-  EXPECT_TRUE(lost.coordinator->finished());
-  EXPECT_EQ(lost.WorldValue(0), 1 + 2 * 6);
-}
-
-TEST(Protocol, WhoJoinsWhenAllIsOverIsToldSo) {
-  Cluster c(2);
-  c.runtime.script = [](NodeId from, NodeId, Message& m) -> sim::Time {
-    return from == 1 && std::holds_alternative<Join>(m) ? seconds(100) : milliseconds(10);
-  };
-  c.runtime.loop.After(seconds(1), [&c] { c.coordinator->OnLost(1, "no answer"); });
-  c.Run();
-  EXPECT_TRUE(c.coordinator->finished());
-  EXPECT_EQ(c.peers[1]->state(), PeerState::kFinished);
-  EXPECT_EQ(c.WorldValue(0), 1 + 6);
-}
-
-TEST(Protocol, ASumThatOverflowsEndsTheRun) {
-  Cluster c(2);
-  for (auto& node : c.nodes) node->Change([](double& x) { x = 1.5e308; });
-  EXPECT_THROW(c.Run(), std::runtime_error);
-}
-
-TEST(Protocol, AQuorumEndsARoundAndALateResultIsDropped) {
-  CoordinatorConfig config;
-  config.quorum = 2;
-  Cluster c(3, config);
-  c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
-    const auto* offer = std::get_if<Offer>(&m);
-    return offer && from == 2 && offer->order.round == 1 ? seconds(2) : milliseconds(10);
-  };
-  c.Run();
-  EXPECT_TRUE(c.coordinator->finished());
-  EXPECT_EQ(c.recorder.rounds[0].arrived, 2);
-  EXPECT_EQ(c.recorder.rounds[1].late, 1);
-  EXPECT_EQ(c.WorldValue(0), 1 + 2 * 4.5);
-  EXPECT_EQ(c.WorldValue(5), 6);
-}
-
-TEST(Protocol, ADeadlineEndsARoundWithWhatHasArrived) {
-  CoordinatorConfig config;
-  config.deadline = seconds(10);
-  Cluster c(3, config);
-  c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
-    return from == 0 && std::holds_alternative<Offer>(m) ? seconds(60) : milliseconds(10);
-  };
-  c.Run();
-  EXPECT_TRUE(c.coordinator->finished());
-  EXPECT_EQ(c.WorldValue(0), 1 + 2 * 7.5);
-  EXPECT_NEAR(c.recorder.rounds[0].end_s - c.recorder.rounds[0].start_s, 10, 1e-9);
-}
-
-TEST(Protocol, AnotherScenarioIsRefused) {
-  Cluster c(2);
-  c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
-    if (auto* join = std::get_if<Join>(&m); join && from == 1) join->scenario_hash = "other";
-    return milliseconds(10);
-  };
-  try {
-    c.Run();
-    FAIL();
-  } catch (const std::runtime_error& e) {
-    EXPECT_STREQ(
-        e.what(),
-        "the coordinator refuses node 1: its scenario other is not the coordinator's same");
-  }
-}
-
-TEST(Protocol, WhoStartsFromAnotherModelIsSentAllOfIt) {
-  Cluster c(2);
-  c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
-    if (auto* join = std::get_if<Join>(&m); join && from == 1) join->world_hash = "none";
-    return milliseconds(10);
-  };
-  c.nodes[1]->Change([](double& x) { x = -7; });
-  c.Run();
-  EXPECT_EQ(c.WorldValue(0), 1 + 2 * 4.5);
-  EXPECT_EQ(c.WorldValue(4), 5 + 12);
 }
 
 TEST(Protocol, OneNodeIsPlainTraining) {

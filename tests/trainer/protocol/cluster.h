@@ -1,0 +1,66 @@
+// A coordinator and its peers over a scripted runtime.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/protocol/fake_node.h"
+#include "tests/trainer/protocol/memory_recorder.h"
+#include "tests/trainer/protocol/scripted_runtime.h"
+#include "trainer/protocol/coordinator.h"
+#include "trainer/protocol/peer.h"
+
+namespace spes::trainer {
+
+// N nodes, one layer, two experts each; node n adds (n + 1) per step to whatever it trains.
+class Cluster {
+ public:
+  explicit Cluster(int nodes, CoordinatorConfig config = {}, int experts_per_node = 2)
+      : table(MakeTinyTable(1, experts_per_node * nodes)),
+        allocation(MakeAllocation(AllocationKind::kContiguous, *table, nodes)) {
+    if (config.total_steps == 0) config.total_steps = 6;
+    if (config.every == 0) config.every = 3;
+    config.scenario_hash = "same";
+    const World world = MakeTinyWorld(table);
+    coordinator = std::make_unique<Coordinator>(
+        config, allocation, world, runtime.endpoint(kCoordinator), recorder,
+        [this](const PublishedRound& p) { published.push_back(p); });
+    runtime.Connect(kCoordinator,
+                    [this](NodeId from, const Message& m) { coordinator->OnMessage(from, m); });
+    for (NodeId n = 0; n < nodes; ++n) {
+      this->nodes.push_back(std::make_unique<FakeNode>(world, allocation.blocks(n), n + 1));
+      peers.push_back(
+          std::make_unique<Peer>(PeerConfig{n, "same", WorldHash(world),
+                                            [](std::int64_t) { return std::chrono::seconds(1); }},
+                                 *this->nodes.back(), table, runtime.endpoint(n), stop));
+      runtime.Connect(n, [this, n](NodeId, const Message& m) {
+        peers[static_cast<std::size_t>(n)]->OnMessage(m);
+      });
+    }
+  }
+
+  void Start() {
+    for (auto& peer : peers) peer->Start();
+  }
+  void Run() {
+    Start();
+    runtime.loop.Run();
+  }
+  double WorldValue(BlockId id) const {
+    return coordinator->world().blocks[static_cast<std::size_t>(id)].data->as<double>()[0];
+  }
+
+  std::shared_ptr<const BlockTable> table;
+  Allocation allocation;
+  ScriptedRuntime runtime;
+  MemoryRecorder recorder;
+  std::atomic<bool> stop{false};
+  std::vector<PublishedRound> published;
+  std::unique_ptr<Coordinator> coordinator;
+  std::vector<std::unique_ptr<FakeNode>> nodes;
+  std::vector<std::unique_ptr<Peer>> peers;
+};
+
+}  // namespace spes::trainer
