@@ -126,6 +126,7 @@ class RunOfScenario {
   struct BaselineJob {
     std::future<void> done;
     std::shared_ptr<analysis::Baseline> result;
+    std::shared_ptr<double> entropy;  // of a synthetic language; otherwise NaN
   };
   std::vector<BaselineJob> baselines_;
   std::unique_ptr<Evaluations> evaluations_;
@@ -173,16 +174,18 @@ RunOfScenario::RunOfScenario(scenarios::Scenario scenario, bool quiet)
   recorder_->Add(log_.get());
   for (int d = 0; d < dataset_->domains(); ++d) {
     auto result = std::make_shared<analysis::Baseline>();
+    auto entropy = std::make_shared<double>(std::nan(""));
     result->domain = dataset_->domain(d);
     result->unigram = result->bigram = std::nan("");
     baselines_.push_back({pool_.Submit(sim::kNever,
-                                       [this, d, result] {
+                                       [this, d, result, entropy] {
                                          const trainer::BaselineLoss loss =
                                              dataset_->Baseline(d, scenario_.training.context);
                                          result->unigram = loss.unigram;
                                          result->bigram = loss.bigram;
+                                         *entropy = loss.entropy;
                                        }),
-                          result});
+                          result, entropy});
   }
 }
 
@@ -264,6 +267,12 @@ void RunOfScenario::PrintSummary(double set_up_s, double simulation_s) {
   for (const BaselineJob& job : baselines_) {
     if (!job.done.valid() || job.done.wait_for(Clock::duration(0)) == std::future_status::ready) {
       context.baselines.push_back(*job.result);
+      if (std::isfinite(*job.entropy)) {
+        context.notes.push_back(
+            fmt::format("{}: the language's entropy is {:.4f} nats per token, the "
+                        "least that any model can reach",
+                        job.result->domain, *job.entropy));
+      }
     }
   }
   context.full_round_bytes = table.TotalElements() * trainer::ElementBytes(table.dtype());
