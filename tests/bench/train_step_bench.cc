@@ -89,7 +89,7 @@ void TrainStep(benchmark::State& state, int layers, std::int64_t expert_width) {
   node->TrainSteps(step++, 1, stop);
   static const double peak = MatrixProductPeak();
   const double start = ThreadSeconds();
-  for (auto _ : state) benchmark::DoNotOptimize(node->TrainSteps(step++, 1, stop));
+  while (state.KeepRunning()) benchmark::DoNotOptimize(node->TrainSteps(step++, 1, stop));
   const double seconds = ThreadSeconds() - start;
   const double tokens = static_cast<double>(config.sequences * config.context) *
                         static_cast<double>(state.iterations());

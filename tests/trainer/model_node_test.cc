@@ -81,7 +81,7 @@ struct SmallModel {
                          .context = 16};
   World world;
 
-  explicit SmallModel(std::function<void(ModelNodeConfig&)> change = {}) {
+  explicit SmallModel(const std::function<void(ModelNodeConfig&)>& change = {}) {
     InitLibTorch();
     if (change) change(config);
     world = MakeInitialWorld(config.model, MakeBlockTable(config.model), 1);
@@ -351,7 +351,8 @@ TEST(ModelNode, StopsBetweenSteps) {
 }
 
 TEST(ModelNode, RefusesSettingsThatDoNotFit) {
-  const auto fails = [](std::function<void(ModelNodeConfig&)> change, const std::string& message) {
+  const auto fails = [](const std::function<void(ModelNodeConfig&)>& change,
+                        const std::string& message) {
     SmallModel setup;
     change(setup.config);
     try {

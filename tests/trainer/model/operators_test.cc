@@ -25,7 +25,7 @@ namespace {
 using Tensors = std::vector<at::Tensor>;
 using Operator = std::function<Tensors(const Tensors&)>;
 
-at::Tensor Random(std::vector<std::int64_t> shape) {
+at::Tensor Random(const std::vector<std::int64_t>& shape) {
   return at::randn(shape, at::TensorOptions(at::kDouble));
 }
 
