@@ -59,7 +59,7 @@ class FakeNode final : public Node {
       Change([this](double& x) { x += delta_; });
       analysis::StepRecord record;
       record.step = first_step + i;
-      record.tokens = 10;
+      record.tokens = tokens_per_step;
       record.ce = 2;
       result.steps.push_back(record);
       trained_steps.push_back(record.step);
@@ -105,6 +105,7 @@ class FakeNode final : public Node {
   std::vector<std::int64_t> trained_steps;
   std::vector<BlockId> applied;
   int resets = 0;
+  std::int64_t tokens_per_step = 10;
 
  private:
   std::shared_ptr<const BlockTable> table_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
 
 #include "tests/trainer/protocol/cluster.h"
 
@@ -27,6 +28,16 @@ TEST(Protocol, SharedBlocksAreAveragedAndExpertsKeepTheirOwnersCopy) {
   EXPECT_EQ(c.WorldValue(2), 3 + 6);
   EXPECT_EQ(c.WorldValue(3), 4 + 12);
   EXPECT_EQ(c.WorldValue(4), 5 + 12);
+}
+
+TEST(Protocol, SharedBlocksMayBeWeighedByTokens) {
+  CoordinatorConfig config;
+  config.weigh_by_tokens = true;
+  config.total_steps = 3;
+  Cluster c(2, config);
+  c.nodes[1]->tokens_per_step = 30;
+  c.Run();
+  EXPECT_EQ(c.WorldValue(0), 1 + (3 * 30 + 6 * 90) / 120.0);
 }
 
 TEST(Protocol, APeerReceivesOnlyWhatItLacks) {
@@ -119,6 +130,33 @@ TEST_P(Repeated, AndReorderedMessagesChangeNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Delays, Repeated, ::testing::Values(15, 1009, 2503, 3011, 3331, 4999));
 
+TEST(Protocol, AnOldUpdateDuringTheNextUploadIsNotTakenForTheNext) {
+  Cluster c(2);
+  std::optional<Message> old;
+  c.runtime.script = [&](NodeId from, NodeId to, Message& m) -> sim::Time {
+    if (std::holds_alternative<Update>(m) && to == 0 && !old) old = m;
+    const auto* offer = std::get_if<Offer>(&m);
+    if (!offer || from != 0 || offer->order.round != 2) return milliseconds(10);
+    c.runtime.loop.After(milliseconds(500), [&] { c.runtime.Deliver(kCoordinator, 0, *old); });
+    return seconds(1);
+  };
+  c.Run();
+  EXPECT_TRUE(c.coordinator->finished());
+  EXPECT_THAT(c.nodes[0]->trained_steps, ElementsAre(1, 2, 3, 4, 5, 6));
+}
+
+TEST(Protocol, TheRunEndsWithTheLastConfirmationNotWithAnOlderOne) {
+  Cluster c(2);
+  c.runtime.script = [](NodeId, NodeId, Message& m) -> sim::Time {
+    const auto* applied = std::get_if<Applied>(&m);
+    return applied ? seconds(applied->version == 1 ? 4 : 2) : milliseconds(10);
+  };
+  c.Start();
+  while (!c.coordinator->finished() && c.runtime.loop.Step()) {
+  }
+  EXPECT_EQ(c.recorder.node_rounds.size(), 4U);
+}
+
 TEST(Protocol, AConfirmationThatComesAfterTheNextResultIsStillCounted) {
   Cluster c(2);
   c.runtime.script = [&](NodeId, NodeId, Message& m) -> sim::Time {
@@ -181,6 +219,12 @@ TEST(Protocol, ADamagedUploadIsSentAgain) {
   EXPECT_EQ(WorldHash(plain.coordinator->world()), WorldHash(c.coordinator->world()));
   EXPECT_EQ(c.recorder.Events("reject").size(), 2U);
   EXPECT_THAT(c.recorder.Events("reject"), Contains(HasSubstr("checksum of layers.0.q")));
+  for (const auto& row : c.recorder.node_rounds) {
+    if (row.round == 1 && row.node == 0) {
+      EXPECT_NEAR(row.up_s, 0.05, 1e-9);  // three sendings and two refusals
+    }
+  }
+  EXPECT_EQ(c.recorder.node_rounds[0].up_bytes, 3 * c.recorder.node_rounds[2].up_bytes);
 }
 
 TEST(Protocol, ANodeWhoseUploadsAreAlwaysDamagedIsLeftOut) {
