@@ -15,11 +15,7 @@ Evaluations::Evaluations(trainer::ModelConfig model,
                          std::shared_ptr<const trainer::Dataset> dataset, std::int64_t context,
                          trainer::ComputePool& pool, analysis::Recorder& recorder,
                          const std::atomic<bool>& stop)
-    : model_(std::move(model)),
-      dataset_(std::move(dataset)),
-      pool_(pool),
-      recorder_(recorder),
-      stop_(stop) {
+    : model_(model), dataset_(std::move(dataset)), pool_(pool), recorder_(recorder), stop_(stop) {
   for (int d = 0; d < dataset_->domains(); ++d) {
     held_out_.push_back(std::make_shared<const std::vector<trainer::Batch>>(
         dataset_->HeldOut(d, kSequences, context)));

@@ -158,7 +158,7 @@ RunOfScenario::RunOfScenario(scenarios::Scenario scenario, bool quiet)
       scenario_.model, dataset_, scenario_.training.context, pool_, *recorder_, stop_);
   try {
     simulation_ = std::make_unique<Simulation>(
-        scenario_, first_world_, dataset_, pool_, *recorder_, stop_,
+        scenario_, first_world_, *dataset_, pool_, *recorder_, stop_,
         [this](const trainer::PublishedRound& published) { OnPublished(published); });
 
     // Nothing can be refused any more: only now may an older log go.

@@ -66,7 +66,7 @@ std::unique_ptr<trainer::Node> MakeNode(const scenarios::Scenario& scenario,
 }  // namespace
 
 Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World& world,
-                       std::shared_ptr<const trainer::Dataset> dataset, trainer::ComputePool& pool,
+                       const trainer::Dataset& dataset, trainer::ComputePool& pool,
                        analysis::Recorder& recorder, const std::atomic<bool>& stop,
                        trainer::Coordinator::OnPublished on_published)
     : stop_(stop),
@@ -95,7 +95,7 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
         coordinator_->OnLost(peer, reason);
       });
   for (trainer::NodeId node = 0; node < allocation_.nodes(); ++node) {
-    nodes_.push_back(MakeNode(scenario, world, *dataset, allocation_, node, steps_done_));
+    nodes_.push_back(MakeNode(scenario, world, dataset, allocation_, node, steps_done_));
     peers_.push_back(std::make_unique<trainer::Peer>(
         trainer::PeerConfig{node, config.scenario_hash, world_hash,
                             [cost, node](std::int64_t step) { return cost->StepTime(node, step); }},

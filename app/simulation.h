@@ -23,7 +23,7 @@ class Simulation {
   // `world`: the model to start from. `recorder`, `pool` and `stop` must outlive the simulation,
   // and the pool must have no job of it left when it ends.
   Simulation(const scenarios::Scenario& scenario, const trainer::World& world,
-             std::shared_ptr<const trainer::Dataset> dataset, trainer::ComputePool& pool,
+             const trainer::Dataset& dataset, trainer::ComputePool& pool,
              analysis::Recorder& recorder, const std::atomic<bool>& stop,
              trainer::Coordinator::OnPublished on_published);
   ~Simulation();

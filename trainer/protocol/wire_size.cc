@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t kCount = 4;          // of a list or a text
 constexpr std::int64_t kOrder = 4 + 8 + 4;  // RoundOrder
-constexpr std::int64_t kStep = 10 * 8;      // StepRecord without node and round
+constexpr std::int64_t kStep = 80;          // StepRecord without node and round
 
 std::int64_t Text(const std::string& s) { return kCount + static_cast<std::int64_t>(s.size()); }
 
@@ -36,7 +36,7 @@ struct Fields {
   }
   std::int64_t operator()(const Admit& m) const { return Headers(m.blocks) + kOrder; }
   std::int64_t operator()(const Offer& m) const {
-    return kOrder + 3 * 8 + kCount + kStep * static_cast<std::int64_t>(m.steps.size()) +
+    return kOrder + 24 + kCount + kStep * static_cast<std::int64_t>(m.steps.size()) +
            Routing(m.routing) + Headers(m.blocks);
   }
   std::int64_t operator()(const Reject& m) const { return 1 + 4 + Text(m.detail); }

@@ -51,18 +51,18 @@ Buffer BlockTable::Allocate(BlockId id) const {
 }
 
 BlockSpec MakeBlock(DType dtype, BlockKind kind, int layer, int expert,
-                    std::vector<std::pair<std::string, std::vector<std::int64_t>>> shapes) {
+                    const std::vector<std::pair<std::string, std::vector<std::int64_t>>>& shapes) {
   BlockSpec block;
   block.kind = kind;
   block.layer = layer;
   block.expert = expert;
   const std::int64_t step = 64 / ElementBytes(dtype);
-  for (auto& [name, shape] : shapes) {
+  for (const auto& [name, shape] : shapes) {
     BlockPart part;
-    part.name = std::move(name);
+    part.name = name;
     part.elements = 1;
     for (const std::int64_t n : shape) part.elements *= n;
-    part.shape = std::move(shape);
+    part.shape = shape;
     part.offset = block.buffer_elements;
     block.elements += part.elements;
     block.buffer_elements += (part.elements + step - 1) / step * step;

@@ -82,6 +82,6 @@ class BlockTable {
 // Lays out `shapes` (name → shape) one behind the other in one buffer, each part aligned to 64
 // bytes.
 BlockSpec MakeBlock(DType dtype, BlockKind kind, int layer, int expert,
-                    std::vector<std::pair<std::string, std::vector<std::int64_t>>> shapes);
+                    const std::vector<std::pair<std::string, std::vector<std::int64_t>>>& shapes);
 
 }  // namespace spes::trainer

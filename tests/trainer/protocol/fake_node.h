@@ -29,7 +29,7 @@ inline std::shared_ptr<const BlockTable> MakeTinyTable(int layers, int experts) 
 }
 
 // Every element of block b is `start + b`.
-inline World MakeTinyWorld(std::shared_ptr<const BlockTable> table, double start = 1) {
+inline World MakeTinyWorld(const std::shared_ptr<const BlockTable>& table, double start = 1) {
   World world{table, {}};
   for (BlockId id = 0; id < table->size(); ++id) {
     auto buffer = std::make_shared<Buffer>(table->Allocate(id));
