@@ -6,25 +6,19 @@
 #include <numbers>
 #include <stdexcept>
 
+#include "trainer/data/keyed_random.h"
+
 namespace spes::trainer {
 
 namespace {
 
-// splitmix64's finaliser (Steele, Lea, Flood 2014): every input bit reaches every output bit.
-std::uint64_t Mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
-double Uniform(std::uint64_t bits) {  // in (0, 1)
+double OpenUniform(std::uint64_t bits) {  // in (0, 1): its logarithm is finite
   return (static_cast<double>(bits >> 11) + 0.5) * 0x1p-53;
 }
 
 // Standard normal by Box and Muller's formula.
 double Normal(std::uint64_t key) {
-  const double u = Uniform(Mix(key)), v = Uniform(Mix(key ^ 0x5851f42d4c957f2d));
+  const double u = OpenUniform(Mix(key)), v = OpenUniform(Mix(key ^ 0x5851f42d4c957f2d));
   return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
 }
 
