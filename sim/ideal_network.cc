@@ -16,28 +16,23 @@ namespace {
 // drained is at the receiver.
 class IdealNetwork : public Network {
  public:
-  explicit IdealNetwork(const Topology& topology) : topology_(topology) {
-    const int sites = static_cast<int>(topology.sites.size());
-    for (const Host& host : topology.hosts) capacities_.push_back(host.link.up_bps);
-    for (const Host& host : topology.hosts) capacities_.push_back(host.link.down_bps);
-    for (int s = 0; s < sites; ++s) {
-      for (int t = 0; t < sites; ++t) capacities_.push_back(topology.paths[s][t].bps);
-    }
+  IdealNetwork(const Topology& topology, const TcpConfig& tcp) : graph_(topology, tcp) {
+    for (const Link& link : graph_.links()) capacities_.push_back(link.bps);
   }
 
   Time Now() const override { return now_; }
 
   void Prepare(int from, int to, int streams) override {
-    CheckFlow({.from = from, .to = to, .streams = streams}, topology_);
+    CheckFlow({.from = from, .to = to, .streams = streams}, graph_);
   }
 
   FlowId Start(const Flow& flow, OnDone done) override {
-    CheckFlow(flow, topology_);
+    CheckFlow(flow, graph_);
     const FlowId id = next_id_++;
     Active& active = flows_[id];
     active.result = {.id = id, .flow = flow, .start = now_, .rtt_min = {}, .rtt_mean = {}};
     active.done = std::move(done);
-    active.next = now_ + topology_.Rtt(flow.from, flow.to) / 2;
+    active.next = now_ + graph_.Rtt(flow.from, flow.to) / 2;
     active.left = static_cast<double>(flow.bytes);
     return id;
   }
@@ -72,6 +67,13 @@ class IdealNetwork : public Network {
         return now_;
       }
     }
+  }
+
+  const LinkGraph& graph() const override { return graph_; }
+
+  std::vector<LinkUsage> Usage() const override {
+    std::vector<LinkUsage> usage(graph_.links().size());
+    return usage;
   }
 
  private:
@@ -127,15 +129,12 @@ class IdealNetwork : public Network {
   void Share() {
     std::vector<Active*> draining;
     std::vector<MaxMinFlow> shares;
-    const int hosts = static_cast<int>(topology_.hosts.size());
-    const int sites = static_cast<int>(topology_.sites.size());
     for (auto& [id, active] : flows_) {
       if (!active.draining) continue;
       const Flow& flow = active.result.flow;
-      const int path = topology_.hosts[flow.from].site * sites + topology_.hosts[flow.to].site;
       draining.push_back(&active);
-      shares.push_back({.links = {flow.from, hosts + flow.to, 2 * hosts + path},
-                        .weight = static_cast<double>(flow.streams)});
+      shares.push_back(
+          {.links = graph_.Route(flow.from, flow.to), .weight = static_cast<double>(flow.streams)});
     }
     const std::vector<double> rates = MaxMinRates(capacities_, shares);
     for (std::size_t i = 0; i < draining.size(); ++i) {
@@ -159,8 +158,8 @@ class IdealNetwork : public Network {
     }
   }
 
-  const Topology topology_;
-  std::vector<double> capacities_;  // up links, down links, site paths [from][to]
+  const LinkGraph graph_;
+  std::vector<double> capacities_;
   Time now_{0};
   FlowId next_id_ = 1;
   std::map<FlowId, Active> flows_;
@@ -170,9 +169,7 @@ class IdealNetwork : public Network {
 }  // namespace
 
 std::unique_ptr<Network> MakeIdealNetwork(const Topology& topology, const TcpConfig& tcp) {
-  topology.Validate();
-  tcp.Validate();
-  return std::make_unique<IdealNetwork>(topology);
+  return std::make_unique<IdealNetwork>(topology, tcp);
 }
 
 }  // namespace spes::sim

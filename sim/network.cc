@@ -20,8 +20,8 @@ std::string_view Name(FlowOutcome outcome) {
   throw std::logic_error("an unknown flow outcome");
 }
 
-void CheckFlow(const Flow& flow, const Topology& topology) {
-  const int hosts = static_cast<int>(topology.hosts.size());
+void CheckFlow(const Flow& flow, const LinkGraph& graph) {
+  const int hosts = graph.hosts();
   for (const int host : {flow.from, flow.to}) {
     if (host < 0 || host >= hosts) {
       throw std::invalid_argument(
@@ -29,8 +29,8 @@ void CheckFlow(const Flow& flow, const Topology& topology) {
     }
   }
   if (flow.from == flow.to) {
-    throw std::invalid_argument(fmt::format("a flow from host '{}' to itself: it needs two hosts",
-                                            topology.hosts[flow.from].name));
+    throw std::invalid_argument(
+        fmt::format("a flow from host {} to itself: it needs two hosts", flow.from));
   }
   if (flow.bytes < 0) {
     throw std::invalid_argument(fmt::format("a flow of {} bytes: at least 0", flow.bytes));

@@ -6,7 +6,9 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
+#include "sim/link_graph.h"
 #include "sim/topology.h"
 #include "sim/units.h"
 
@@ -48,6 +50,13 @@ struct FlowResult {
   FlowOutcome outcome = FlowOutcome::kDone;
 };
 
+// What a link has carried since the start.
+struct LinkUsage {
+  std::int64_t wire_bytes = 0;  // sent over it: payload, headers, retransmissions, acknowledgements
+  std::int64_t dropped_packets =
+      0;  // in its queue and on its wire; 0 where the level has no packets
+};
+
 // Single-threaded; driven by an EventLoop. While it advances, the network is the one who knows the
 // time, so EventLoop::Now asks it. Flows run over connections that
 // are already open, with a fresh congestion window (a persistent connection after idling): no
@@ -83,11 +92,17 @@ class Network {
   // `t` when flows completed (their `done` has been called at that time) or when about 0.1 s of
   // wall time went by. Flows that complete at `t` itself are done when it returns `t`.
   virtual Time AdvanceTo(Time t) = 0;
+
+  // The links it runs on.
+  virtual const LinkGraph& graph() const = 0;
+
+  // [link of graph()] up to Now. Costs time: for use now and then.
+  virtual std::vector<LinkUsage> Usage() const = 0;
 };
 
-// Throws std::invalid_argument with one line when a flow names no two hosts of the topology, a
+// Throws std::invalid_argument with one line when a flow names no two hosts of the graph, a
 // negative size or no stream: what every level checks in Start.
-void CheckFlow(const Flow& flow, const Topology& topology);
+void CheckFlow(const Flow& flow, const LinkGraph& graph);
 
 // The ideal level: latency and max-min fair shares of the links, without TCP: no start-up, no
 // losses, no headers. A flow with k streams counts k times at every link. A lower bound of what the

@@ -20,39 +20,33 @@ void CheckRate(const std::string& what, double bps) {
   }
 }
 
-void CheckLine(const std::string& what, Time rtt, double loss, double queue_bdp) {
+void CheckLine(const std::string& what, Time rtt, double loss, double loss_burst,
+               double queue_bdp) {
   if (rtt < Time{0})
     Refuse("{} has a round trip of {} ns: it cannot be negative", what, rtt.count());
   if (!(loss >= 0 && loss < 1)) Refuse("{} has a loss of {}: it must lie in [0, 1)", what, loss);
+  if (!(loss_burst >= 1) || !std::isfinite(loss_burst)) {
+    Refuse("{} has bursts of {} lost packets: at least 1", what, loss_burst);
+  }
+  if (loss_burst > 1 && loss / (1 - loss) > loss_burst) {
+    Refuse("{} cannot lose {} of its packets in bursts of {}", what, loss, loss_burst);
+  }
   if (!(queue_bdp > 0) || !std::isfinite(queue_bdp)) {
     Refuse("{} has a queue of {} BDP: it must be positive and finite", what, queue_bdp);
   }
 }
 
+void CheckAccess(const std::string& whose, const AccessLink& link) {
+  CheckRate(fmt::format("the down link of {}", whose), link.down_bps);
+  CheckRate(fmt::format("the up link of {}", whose), link.up_bps);
+  const std::string what = fmt::format("the link of {}", whose);
+  CheckLine(what, link.rtt, link.loss, link.loss_burst, link.queue_bdp);
+  link.conditions.Validate(what);
+  if (link.down_trace) Validate(*link.down_trace, fmt::format("the down link of {}", whose));
+  if (link.up_trace) Validate(*link.up_trace, fmt::format("the up link of {}", whose));
+}
+
 }  // namespace
-
-Time Topology::Rtt(int a, int b) const {
-  const Host &from = hosts[a], &to = hosts[b];
-  return from.link.rtt + paths[from.site][to.site].rtt + to.link.rtt;
-}
-
-double Topology::BottleneckBps(int a, int b) const {
-  const Host &from = hosts[a], &to = hosts[b];
-  return std::min({from.link.up_bps, paths[from.site][to.site].bps, to.link.down_bps});
-}
-
-Time Topology::LongestRtt(int a) const {
-  Time longest{0};
-  for (int b = 0; b < static_cast<int>(hosts.size()); ++b) {
-    if (b != a) longest = std::max(longest, Rtt(a, b));
-  }
-  return longest;
-}
-
-double Topology::PathLoss(int a, int b) const {
-  const Host &from = hosts[a], &to = hosts[b];
-  return 1 - (1 - from.link.loss) * (1 - paths[from.site][to.site].loss) * (1 - to.link.loss);
-}
 
 void Topology::Validate() const {
   if (hosts.empty()) Refuse("the network has no hosts");
@@ -68,26 +62,33 @@ void Topology::Validate() const {
     }
   }
   for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j <= i; ++j) {
-      const SitePath &p = paths[i][j], &q = paths[j][i];
-      const std::string what =
-          fmt::format("the path between sites '{}' and '{}'", sites[j], sites[i]);
-      CheckRate(what, p.bps);
-      CheckLine(what, p.rtt, p.loss, p.queue_bdp);
-      if (p.rtt != q.rtt || p.bps != q.bps || p.loss != q.loss || p.queue_bdp != q.queue_bdp) {
-        Refuse("{} differs from its reverse: the matrix of site paths must be symmetric", what);
+    for (std::size_t j = 0; j < n; ++j) {
+      if (!paths[i][j]) continue;
+      const SitePath& path = *paths[i][j];
+      const std::string what = fmt::format("the path between sites '{}' and '{}'",
+                                           sites[std::min(i, j)], sites[std::max(i, j)]);
+      CheckRate(what, path.bps);
+      CheckLine(what, path.rtt, path.loss, path.loss_burst, path.queue_bdp);
+      path.conditions.Validate(what);
+      if (path.trace) sim::Validate(*path.trace, what);
+      if (!paths[j][i]) Refuse("{} leads one way only: give its way back too", what);
+      if (path.rtt != paths[j][i]->rtt) {
+        Refuse("{} has another round trip than its way back: they must be equal", what);
       }
     }
+  }
+  if (!uplinks.empty() && uplinks.size() != n) {
+    Refuse("there are {} links of sites for {} sites", uplinks.size(), n);
+  }
+  for (std::size_t i = 0; i < uplinks.size(); ++i) {
+    if (uplinks[i]) CheckAccess(fmt::format("site '{}'", sites[i]), *uplinks[i]);
   }
   for (const Host& host : hosts) {
     if (host.site < 0 || static_cast<std::size_t>(host.site) >= n) {
       Refuse("host '{}' stands at site {}: there are only {} sites, counted from 0", host.name,
              host.site, n);
     }
-    CheckRate(fmt::format("the down link of host '{}'", host.name), host.link.down_bps);
-    CheckRate(fmt::format("the up link of host '{}'", host.name), host.link.up_bps);
-    CheckLine(fmt::format("the link of host '{}'", host.name), host.link.rtt, host.link.loss,
-              host.link.queue_bdp);
+    CheckAccess(fmt::format("host '{}'", host.name), host.link);
   }
 }
 
@@ -100,6 +101,9 @@ void TcpConfig::Validate() const {
   }
   if (initial_window < 1 || initial_window > 1000) {
     Refuse("an initial window of {} segments: it must lie in [1, 1000]", initial_window);
+  }
+  if (coarse_factor < 1 || coarse_factor > 100) {
+    Refuse("coarse segments of {} ordinary ones: the factor must lie in [1, 100]", coarse_factor);
   }
   if (streams < 1) Refuse("{} TCP streams per transfer: at least 1", streams);
   if (stall_timeout <= Time{0}) Refuse("a stall time-out that is not positive");

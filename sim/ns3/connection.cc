@@ -13,6 +13,7 @@ namespace {
 // IPv4 header and the two bytes of PPP.
 constexpr int kHeaderBelowTcp = 22;
 constexpr std::size_t kTcpHeaderBytes = 20;  // without options
+constexpr int kLargestTcpHeader = 60;
 
 struct TcpFields {
   std::uint32_t sequence;
@@ -32,9 +33,17 @@ TcpFields Read(const ns3::Ptr<ns3::Packet>& packet) {
 
 }  // namespace
 
+Connection::Connection(StepSimulator& simulator, ConnectionPlan plan, Events events)
+    : simulator_(simulator),
+      plan_(std::move(plan)),
+      events_(std::move(events)),
+      there_{plan_.there, std::vector<Lane>(plan_.there.size()), true},
+      back_{plan_.back, std::vector<Lane>(plan_.back.size()), false},
+      unsent_(plan_.bytes) {}
+
 void Connection::Open(TcpStack& stack) {
+  const StepSimulator::Within within(simulator_, plan_.timeline);
   const std::uint32_t at_sender = 2 * plan_.id, at_receiver = 2 * plan_.id + 1;
-  unsent_ = plan_.bytes;
   listener_ = stack.MakeSocket(at_receiver, plan_.tcp);
   listener_->SetForked([this](ns3::Ptr<TcpSocket> socket) { receiver_ = socket; });
   listener_->SetAcceptCallback(
@@ -63,6 +72,7 @@ void Connection::Open(TcpStack& stack) {
 }
 
 void Connection::Close() {
+  const StepSimulator::Within within(simulator_, plan_.timeline);
   for (ns3::Ptr<TcpSocket>* socket : {&sender_, &listener_, &receiver_}) {
     if (!*socket) continue;
     (*socket)->Abandon();
@@ -90,28 +100,36 @@ void Connection::Drain() {
   events_.progress();
 }
 
+void Connection::PassUnseen(const ConnectionCounts& passed) {
+  unsent_ -= passed.delivered_bytes;
+  counts_.delivered_bytes += passed.delivered_bytes;
+  counts_.wire_bytes += passed.wire_bytes;
+  counts_.retransmitted_bytes += passed.retransmitted_bytes;
+  counts_.retransmissions += passed.retransmissions;
+  counts_.dropped_packets += passed.dropped_packets;
+}
+
 void Connection::Send(const ns3::Ptr<ns3::Packet>& packet, bool from_sender) {
-  Segment segment{.packet = packet,
-                  .connection = shared_from_this(),
-                  .path = from_sender ? plan_.there : plan_.back,
-                  .wire_bytes = static_cast<int>(packet->GetSize()) + kHeaderBelowTcp,
-                  .to_receiver = from_sender,
-                  .control = plan_.control};
   if (plan_.known && !established_) {
     // A handshake of the past: over before time goes on.
     ns3::Simulator::ScheduleNow(
-        [self = shared_from_this(), segment]() mutable { self->Deliver(std::move(segment)); });
+        [self = shared_from_this(), packet, from_sender] { self->Deliver(packet, from_sender); });
     return;
   }
+  const TcpFields tcp = Read(packet);
+  const std::uint32_t payload = packet->GetSize() - static_cast<std::uint32_t>(tcp.header_bytes);
+  // A segment that stands for several has as many headers; so has an acknowledgement of them.
+  const std::int64_t real_size = plan_.tcp.segment_bytes / plan_.segment_factor;
+  const int headers =
+      payload == 0 ? plan_.segment_factor : static_cast<int>((payload + real_size - 1) / real_size);
+  const int wire_bytes = static_cast<int>(payload) + headers * (tcp.header_bytes + kHeaderBelowTcp);
   if (from_sender) {
-    counts_.wire_bytes += segment.wire_bytes;
-    const TcpFields tcp = Read(packet);
-    const std::uint32_t payload = packet->GetSize() - static_cast<std::uint32_t>(tcp.header_bytes);
+    counts_.wire_bytes += wire_bytes;
     if (payload > 0) {
       const std::int64_t again = sequence_.Sent(tcp.sequence, payload);
       if (again > 0) {
         counts_.retransmitted_bytes += again;
-        ++counts_.retransmissions;
+        counts_.retransmissions += headers;
         timed_.reset();  // its acknowledgement would be ambiguous (Karn's algorithm, RFC 6298)
       } else if (!timed_) {
         timed_ = tcp.sequence + payload;
@@ -119,23 +137,53 @@ void Connection::Send(const ns3::Ptr<ns3::Packet>& packet, bool from_sender) {
       }
     }
   }
-  Link& link = *segment.path->front();
-  if (!link.Send(std::move(segment))) CountDrop(segment);
+  Hop(from_sender ? there_ : back_, 0, {0, packet, wire_bytes});
 }
 
-void Connection::Deliver(Segment&& segment) {
-  if (segment.to_receiver) {
+void Connection::Hop(Way& way, std::size_t hop, Flying&& segment) {
+  const auto now = static_cast<std::int64_t>(simulator_.NowTs());
+  const auto at =
+      way.path[hop]->Send(now, segment.wire_bytes, plan_.control,
+                          segment.packet->GetSize() > kLargestTcpHeader ? plan_.loss_factor : 1);
+  if (!at) {
+    if (way.to_receiver) counts_.dropped_packets += plan_.segment_factor;
+    return;
+  }
+  Lane& lane = way.lanes[hop];
+  segment.at = *at - simulator_.Lag();
+  if (!lane.empty()) segment.at = std::max(segment.at, lane.back().at);  // none overtakes another
+  lane.push_back(std::move(segment));
+  if (lane.size() > 1) return;
+  ns3::Simulator::Schedule(ns3::TimeStep(lane.front().at - ns3::Simulator::Now().GetTimeStep()),
+                           &Connection::Land, shared_from_this(), std::ref(way), hop);
+}
+
+void Connection::Land(Way& way, std::size_t hop) {
+  const std::int64_t now = ns3::Simulator::Now().GetTimeStep();
+  Lane& lane = way.lanes[hop];
+  while (!lane.empty() && lane.front().at <= now) {
+    Flying segment = std::move(lane.front());
+    lane.pop_front();
+    if (hop + 1 < way.path.size()) {
+      Hop(way, hop + 1, std::move(segment));
+    } else {
+      Deliver(segment.packet, way.to_receiver);
+    }
+  }
+  if (lane.empty()) return;
+  ns3::Simulator::Schedule(ns3::TimeStep(lane.front().at - now), &Connection::Land,
+                           shared_from_this(), std::ref(way), hop);
+}
+
+void Connection::Deliver(const ns3::Ptr<ns3::Packet>& packet, bool to_receiver) {
+  if (to_receiver) {
     const ns3::Ptr<TcpSocket> socket = receiver_ ? receiver_ : listener_;
-    if (socket) socket->Deliver(segment.packet);
+    if (socket) socket->Deliver(packet);
     return;
   }
   if (!sender_) return;
-  if (timed_) TakeSample(Read(segment.packet).acknowledgement);
-  sender_->Deliver(segment.packet);
-}
-
-void Connection::CountDrop(const Segment& segment) {
-  if (segment.to_receiver) ++counts_.dropped_packets;
+  if (timed_) TakeSample(Read(packet).acknowledgement);
+  sender_->Deliver(packet);
 }
 
 void Connection::TakeSample(std::uint32_t acknowledged) {

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
-#include "sim/ns3/link.h"
+#include "sim/ns3/link_queue.h"
 #include "sim/ns3/sequence_tracker.h"
+#include "sim/ns3/step_simulator.h"
 #include "sim/ns3/tcp_stack.h"
 #include "sim/units.h"
 
@@ -28,15 +31,21 @@ struct ConnectionCounts {
 struct ConnectionPlan {
   std::uint32_t id = 0;
   TcpSettings tcp;
-  const Path* there = nullptr;  // sender to receiver
-  const Path* back = nullptr;
+  Path there;  // sender to receiver
+  Path back;
+  // Segments of real size that one of ours stands for, and by how much that multiplies the
+  // probability of its loss.
+  int segment_factor = 1;
+  double loss_factor = 1;
+  int timeline = 0;  // of the simulator
   Time rtt{0};
   bool control = false;
   bool known = true;  // the handshake lies in the past; otherwise it crosses the network
   std::int64_t bytes = 0;
 };
 
-// Owned by its flow and by its segments on the way. The callbacks run within ns-3 events and must
+// Owned by its flow and by its segments on the way. Its TCP lives in its timeline, its segments on
+// the links do so too. The callbacks run within ns-3 events and must
 // not end the connection there.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
@@ -45,7 +54,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::function<void()> failed;    // TCP gave up
   };
 
-  Connection(const ConnectionPlan& plan, Events events) : plan_(plan), events_(std::move(events)) {}
+  // `simulator` must outlive it.
+  Connection(StepSimulator& simulator, ConnectionPlan plan, Events events);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
@@ -58,28 +68,50 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // A segment that TCP hands down at one of the two ends.
   void Send(const ns3::Ptr<ns3::Packet>& packet, bool from_sender);
 
-  // A segment that has crossed its path.
-  void Deliver(Segment&& segment);
+  // Payload that TCP has not taken yet.
+  std::int64_t unsent_bytes() const { return unsent_; }
 
-  // A segment of this connection was lost.
-  void CountDrop(const Segment& segment);
+  // Takes payload that passed unseen while the timeline was put off: off what is unsent, onto what
+  // was delivered; `wire_bytes`, `retransmitted_bytes` and `dropped_packets` went with it.
+  void PassUnseen(const ConnectionCounts& passed);
 
   const ConnectionCounts& counts() const { return counts_; }
 
  private:
+  // A segment on a link, of one direction.
+  struct Flying {
+    std::int64_t at;               // when it arrives, ns of the timeline
+    ns3::Ptr<ns3::Packet> packet;  // TCP header and payload
+    int wire_bytes;
+  };
+  // The segments on one link, in the order of arrival; the event for the first is scheduled.
+  using Lane = std::deque<Flying>;
+  struct Way {
+    Path path;
+    std::vector<Lane> lanes;  // [link of the path]
+    bool to_receiver;
+  };
+
   void Fill();
   void Drain();
   void TakeSample(std::uint32_t acknowledged);
+  // Puts a segment on the link at place `hop` of its way.
+  void Hop(Way& way, std::size_t hop, Flying&& segment);
+  void Land(Way& way, std::size_t hop);
+  // A segment that has crossed its path.
+  void Deliver(const ns3::Ptr<ns3::Packet>& packet, bool to_receiver);
 
+  StepSimulator& simulator_;
   const ConnectionPlan plan_;
   const Events events_;
+  Way there_, back_;
   ns3::Ptr<TcpSocket> sender_, listener_, receiver_;
   bool established_ = false;  // at the receiver
-  std::int64_t unsent_ = 0;   // payload that TCP has not taken yet
+  std::int64_t unsent_ = 0;
   ConnectionCounts counts_;
   SequenceTracker sequence_;
   std::optional<std::uint32_t> timed_;  // the acknowledgement that ends the running RTT sample
-  std::int64_t timed_since_ = 0;        // ns
+  std::int64_t timed_since_ = 0;        // ns of the timeline
 };
 
 }  // namespace spes::sim

@@ -1,10 +1,12 @@
 #include "sim/ns3/packet_network.h"
 
+#include <fmt/format.h>
 #include <ns3/simulator.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <deque>
 #include <map>
 #include <set>
@@ -14,14 +16,15 @@
 
 #include "sim/ns3/connection.h"
 #include "sim/ns3/fast_tx_buffer.h"
-#include "sim/ns3/link.h"
-#include "sim/ns3/links.h"
+#include "sim/ns3/link_queue.h"
 #include "sim/ns3/step_simulator.h"
 #include "sim/ns3/tcp_stack.h"
+#include "sim/tcp_laws.h"
 
 namespace spes::sim {
 namespace {
 
+constexpr int kLargestSegment = 65000;  // bytes; lengths in headers are 16 bits
 constexpr auto kWallSlice = std::chrono::milliseconds(100);
 // What a receive window, twice as large, can announce: 65535 bytes, scaled by 2^14 (RFC 7323).
 constexpr double kLargestBuffer = 65535.0 * (1 << 13);
@@ -55,15 +58,19 @@ class SimulatorClaim {
 
 class PacketNetwork : public Network {
  public:
-  PacketNetwork(const Topology& topology, const TcpConfig& tcp)
-      : topology_(topology),
+  PacketNetwork(const Topology& topology, const TcpConfig& tcp, int segment_factor)
+      : graph_(topology, tcp),
         tcp_(tcp),
-        links_(topology, tcp, [](Segment&& segment) { Forward(std::move(segment)); }),
+        segment_factor_(segment_factor),
         stack_([this](ns3::Ptr<ns3::Packet> packet, std::uint32_t address) {
           const auto found = connections_.find(address / 2);
           if (found != connections_.end()) found->second->Send(packet, address % 2 == 0);
         }) {
     LinkFastTxBuffer();
+    for (std::size_t i = 0; i < graph_.links().size(); ++i) {
+      queues_.emplace_back(graph_.links()[i], WireBytes(tcp.segment_bytes) * segment_factor,
+                           tcp.seed * 1'000'003 + i);
+    }
   }
 
   ~PacketNetwork() override {
@@ -74,19 +81,19 @@ class PacketNetwork : public Network {
   Time Now() const override { return Time(static_cast<std::int64_t>(simulator_->NowTs())); }
 
   void Prepare(int from, int to, int streams) override {
-    CheckFlow({.from = from, .to = to, .streams = streams}, topology_);
+    CheckFlow({.from = from, .to = to, .streams = streams}, graph_);
     met_.insert(std::minmax(from, to));
   }
 
   FlowId Start(const Flow& flow, OnDone done) override {
-    CheckFlow(flow, topology_);
+    CheckFlow(flow, graph_);
     const FlowId id = next_flow_++;
     Active& active = flows_[id];
     active.flow = flow;
     active.done = std::move(done);
     active.start = active.last_progress = Now();
     if (flow.bytes == 0) {
-      const Time one_way = topology_.Rtt(flow.from, flow.to) / 2;
+      const Time one_way = graph_.Rtt(flow.from, flow.to) / 2;
       active.timer = ns3::Simulator::Schedule(ns3::TimeStep(one_way.count()),
                                               [this, id] { End(id, FlowOutcome::kDone); });
       return id;
@@ -130,6 +137,16 @@ class PacketNetwork : public Network {
     }
   }
 
+  const LinkGraph& graph() const override { return graph_; }
+
+  std::vector<LinkUsage> Usage() const override {
+    std::vector<LinkUsage> usage;
+    for (const LinkQueue& queue : queues_) {
+      usage.push_back({queue.wire_bytes(), queue.dropped_packets()});
+    }
+    return usage;
+  }
+
  private:
   struct Active {
     Flow flow;
@@ -141,49 +158,59 @@ class PacketNetwork : public Network {
     ns3::EventId timer;  // end of an empty flow, or watch for a stall
   };
 
-  static void Forward(Segment&& segment) {
-    if (++segment.hop == static_cast<int>(segment.path->size())) {
-      const std::shared_ptr<Connection> connection = segment.connection;
-      connection->Deliver(std::move(segment));
-    } else if (!(*segment.path)[segment.hop]->Send(std::move(segment))) {
-      segment.connection->CountDrop(segment);
-    }
+  Path PathBetween(int a, int b) {
+    Path path;
+    for (const int link : graph_.Route(a, b)) path.push_back(&queues_[link]);
+    return path;
   }
 
   // Buffers that let one flow fill its bottleneck and the queue there, and not overflow it: what an
   // operating system's autotuning aims at, and ns-3 pays dearly for every overflow.
   TcpSettings Settings(const Path& path, Time rtt) const {
-    const LinkConfig& bottleneck = (*std::ranges::min_element(path, {}, [](const Link* link) {
-                                     return link->config().bps;
-                                   }))->config();
+    const Link& bottleneck = (*std::ranges::min_element(path, {}, [](const LinkQueue* q) {
+                               return q->link().bps;
+                             }))->link();
     const double wire = bottleneck.bps / 8 * ToSeconds(rtt) + bottleneck.queue_bytes;
+    const int segment = tcp_.segment_bytes * segment_factor_;
+    const int window = std::max(1, (tcp_.initial_window + segment_factor_ / 2) / segment_factor_);
     const auto segments = static_cast<std::int64_t>(
-        std::clamp(wire / WireBytes(tcp_.segment_bytes), 2.0 * tcp_.initial_window,
-                   kLargestBuffer / tcp_.segment_bytes));
+        std::clamp(wire / (WireBytes(tcp_.segment_bytes) * segment_factor_), 2.0 * window,
+                   kLargestBuffer / segment));
     return {.congestion = tcp_.congestion,
-            .segment_bytes = tcp_.segment_bytes,
-            .initial_window = tcp_.initial_window,
-            .send_buffer = segments * tcp_.segment_bytes,
-            .receive_buffer = 2 * segments * tcp_.segment_bytes};
+            .segment_bytes = segment,
+            .initial_window = window,
+            .send_buffer = segments * segment,
+            .receive_buffer = 2 * segments * segment};
+  }
+
+  double LossFactor(int from, int to) const {
+    const double loss = graph_.PathLoss(from, to);
+    if (loss == 0) return 1;
+    const bool own_law =
+        tcp_.congestion == "cubic" && InCubicRegion(loss, ToSeconds(graph_.Rtt(from, to)));
+    return std::pow(segment_factor_, own_law ? 4.0 / 3 : 2.0);
   }
 
   void Open(FlowId id, Active& active, std::int64_t bytes) {
     const Flow& flow = active.flow;
-    const Path* there = links_.Between(flow.from, flow.to);
-    const Time rtt = topology_.Rtt(flow.from, flow.to);
+    const Path there = PathBetween(flow.from, flow.to);
+    const Time rtt = graph_.Rtt(flow.from, flow.to);
     const ConnectionPlan plan{
         .id = next_connection_++,
-        .tcp = Settings(*there, rtt),
+        .tcp = Settings(there, rtt),
         .there = there,
-        .back = links_.Between(flow.to, flow.from),
+        .back = PathBetween(flow.to, flow.from),
+        .segment_factor = segment_factor_,
+        .loss_factor = LossFactor(flow.from, flow.to),
         .rtt = rtt,
         .control = flow.traffic_class == TrafficClass::kControl,
         .known = met_.contains(std::minmax(flow.from, flow.to)),
         .bytes = bytes,
     };
     active.streams.push_back(std::make_shared<Connection>(
-        plan, Connection::Events{.progress = [this, id] { Progress(id); },
-                                 .failed = [this, id] { End(id, FlowOutcome::kFailed); }}));
+        *simulator_, plan,
+        Connection::Events{.progress = [this, id] { Progress(id); },
+                           .failed = [this, id] { End(id, FlowOutcome::kFailed); }}));
     active.connection_ids.push_back(plan.id);
     connections_[plan.id] = active.streams.back().get();
     active.streams.back()->Open(stack_);
@@ -259,10 +286,11 @@ class PacketNetwork : public Network {
     for (const std::uint32_t id : active.connection_ids) connections_.erase(id);
   }
 
-  const Topology topology_;
+  const LinkGraph graph_;
   const TcpConfig tcp_;
+  const int segment_factor_;
   SimulatorClaim simulator_;
-  Links links_;
+  std::deque<LinkQueue> queues_;  // [link of graph_]
   std::map<std::uint32_t, Connection*> connections_;
   TcpStack stack_;
   std::set<std::pair<int, int>> met_;  // pairs of hosts with open connections
@@ -275,9 +303,16 @@ class PacketNetwork : public Network {
 }  // namespace
 
 std::unique_ptr<Network> MakePacketNetwork(const Topology& topology, const TcpConfig& tcp) {
-  topology.Validate();
-  tcp.Validate();
-  return std::make_unique<PacketNetwork>(topology, tcp);
+  return std::make_unique<PacketNetwork>(topology, tcp, 1);
+}
+
+std::unique_ptr<Network> MakeCoarseNetwork(const Topology& topology, const TcpConfig& tcp) {
+  if (tcp.coarse_factor * tcp.segment_bytes > kLargestSegment) {
+    throw std::invalid_argument(
+        fmt::format("coarse segments of {} times {} bytes: together at most {}", tcp.coarse_factor,
+                    tcp.segment_bytes, kLargestSegment));
+  }
+  return std::make_unique<PacketNetwork>(topology, tcp, tcp.coarse_factor);
 }
 
 }  // namespace spes::sim

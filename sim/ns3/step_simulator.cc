@@ -44,10 +44,29 @@ void StepSimulator::RunOne() {
     heap_.pop_back();
   }
   now_ = next.ts;
+  timeline_ = next.timeline;
   current_ = Uid(next.order);
   ++count_;
   next.event->Invoke();
   next.event->Unref();
+  timeline_ = 0;
+}
+
+int StepSimulator::AddTimeline() {
+  lags_.push_back(0);
+  return static_cast<int>(lags_.size()) - 1;
+}
+
+void StepSimulator::PutOff(int timeline, std::int64_t delta) {
+  lags_[static_cast<std::size_t>(timeline)] += delta;
+  const auto put_off = [&](Entry& entry) {
+    if (entry.timeline == timeline) entry.ts += static_cast<std::uint64_t>(delta);
+  };
+  // What was due now is not any more, and the other way round.
+  heap_.insert(heap_.end(), present_.begin(), present_.end());
+  present_.clear();
+  for (Entry& entry : heap_) put_off(entry);
+  std::make_heap(heap_.begin(), heap_.end());
 }
 
 void StepSimulator::Destroy() {
@@ -67,14 +86,16 @@ bool StepSimulator::IsFinished() const { return heap_.empty() && present_.empty(
 ns3::EventId StepSimulator::Stop(const ns3::Time&) { return {}; }
 
 ns3::EventId StepSimulator::Insert(std::uint64_t ts, ns3::EventImpl* event) {
-  const Entry entry{ts, ++order_, event};
+  const Entry entry{ts, ++order_, timeline_, event};
   if (ts == now_) {
     present_.push_back(entry);
   } else {
     heap_.push_back(entry);
     std::push_heap(heap_.begin(), heap_.end());
   }
-  return {ns3::Ptr<ns3::EventImpl>(event, true), ts, GetContext(), Uid(order_)};
+  // An event's name carries the time of its timeline.
+  return {ns3::Ptr<ns3::EventImpl>(event, true), ts - static_cast<std::uint64_t>(Lag()),
+          GetContext(), Uid(order_)};
 }
 
 ns3::EventId StepSimulator::Schedule(const ns3::Time& delay, ns3::EventImpl* event) {
@@ -89,7 +110,7 @@ void StepSimulator::ScheduleWithContext(std::uint32_t, const ns3::Time& delay,
 ns3::EventId StepSimulator::ScheduleNow(ns3::EventImpl* event) { return Insert(now_, event); }
 
 ns3::EventId StepSimulator::ScheduleDestroy(ns3::EventImpl* event) {
-  const ns3::EventId id(ns3::Ptr<ns3::EventImpl>(event, false), now_, GetContext(),
+  const ns3::EventId id(ns3::Ptr<ns3::EventImpl>(event, false), LocalTs(), GetContext(),
                         ns3::EventId::UID::DESTROY);
   at_destroy_.push_back(id);
   return id;
@@ -104,13 +125,14 @@ bool StepSimulator::IsExpired(const ns3::EventId& id) const {
   if (id.GetUid() == ns3::EventId::UID::DESTROY) {
     return std::find(at_destroy_.begin(), at_destroy_.end(), id) == at_destroy_.end();
   }
-  return id.GetTs() < now_ || (id.GetTs() == now_ && id.GetUid() <= current_);
+  const std::uint64_t now = LocalTs();
+  return id.GetTs() < now || (id.GetTs() == now && id.GetUid() <= current_);
 }
 
-ns3::Time StepSimulator::Now() const { return ns3::TimeStep(now_); }
+ns3::Time StepSimulator::Now() const { return ns3::TimeStep(LocalTs()); }
 
 ns3::Time StepSimulator::GetDelayLeft(const ns3::EventId& id) const {
-  return ns3::TimeStep(IsExpired(id) ? 0 : id.GetTs() - now_);
+  return ns3::TimeStep(IsExpired(id) ? 0 : id.GetTs() - LocalTs());
 }
 
 ns3::Time StepSimulator::GetMaximumSimulationTime() const {

@@ -1,6 +1,7 @@
 #include "scenarios/topology_builder.h"
 
 #include "scenarios/path_matrix.h"
+#include "sim/link_graph.h"
 #include "tests/scenarios/scenario_testing.h"
 
 namespace spes::scenarios {
@@ -34,14 +35,15 @@ TEST(Topology, NodesFirstThenTheCoordinator) {
   EXPECT_EQ(t.hosts[2].name, "node 2");
   EXPECT_EQ(t.hosts[3].name, "coordinator");
   // The matrix gives round trips: 6/2 + 40/2 + 2/2 there, and the same back.
-  EXPECT_EQ(t.Rtt(0, 3), milliseconds(6 + 40 + 2));
-  EXPECT_EQ(t.Rtt(3, 0), milliseconds(48));
-  EXPECT_EQ(t.Rtt(2, 3), milliseconds(0 + 1 + 2));
-  EXPECT_EQ(t.Rtt(0, 1), milliseconds(6 + 2 + 6));
-  EXPECT_EQ(t.BottleneckBps(0, 3), 10e6);
-  EXPECT_EQ(t.BottleneckBps(3, 0), 0.5e9);
-  EXPECT_DOUBLE_EQ(t.PathLoss(0, 3), 0.001);
-  EXPECT_EQ(t.paths[0][1].queue_bdp, 2);
+  const sim::LinkGraph graph(t, {});
+  EXPECT_EQ(graph.Rtt(0, 3), milliseconds(6 + 40 + 2));
+  EXPECT_EQ(graph.Rtt(3, 0), milliseconds(48));
+  EXPECT_EQ(graph.Rtt(2, 3), milliseconds(0 + 1 + 2));
+  EXPECT_EQ(graph.Rtt(0, 1), milliseconds(6 + 2 + 6));
+  EXPECT_EQ(graph.BottleneckBps(0, 3), 10e6);
+  EXPECT_EQ(graph.BottleneckBps(3, 0), 0.5e9);
+  EXPECT_DOUBLE_EQ(graph.PathLoss(0, 3), 0.001);
+  EXPECT_EQ(t.paths[0][1]->queue_bdp, 2);
   // Nobody stands in Bonn, and a scenario that was read has no matrix any more.
   EXPECT_EQ(s.network.paths.size(), 3u);
   EXPECT_EQ(s.network.matrix, "");
@@ -55,7 +57,7 @@ TEST(Topology, CountAlone) {
   EXPECT_EQ(NodeSpeeds(s), (std::vector<double>{1, 1, 1}));
   EXPECT_EQ(t.sites, std::vector<std::string>{"lan"});
   EXPECT_EQ(t.hosts.size(), 4u);
-  EXPECT_EQ(t.BottleneckBps(0, 3), 1e9);
+  EXPECT_EQ(sim::LinkGraph(t, {}).BottleneckBps(0, 3), 1e9);
   EXPECT_EQ(t.hosts[3].link.up_bps, 10e9);
 }
 
@@ -68,8 +70,9 @@ TEST(Topology, InlinePathsComeBeforeTheMatrix) {
                                  "network: {matrix: m.csv, coordinator_site: rome, "
                                  "paths: [{a: rome, b: oslo, rtt: 7 ms, rate: 3 Mbps}]}\n");
   const sim::Topology t = BuildTopology(ReadScenario(file));
-  EXPECT_EQ(t.Rtt(0, 1), milliseconds(7));
-  EXPECT_EQ(t.BottleneckBps(0, 1), 3e6);
+  const sim::LinkGraph graph(t, {});
+  EXPECT_EQ(graph.Rtt(0, 1), milliseconds(7));
+  EXPECT_EQ(graph.BottleneckBps(0, 1), 3e6);
 }
 
 TEST(Topology, SitesWithoutANameStandWithTheCoordinator) {

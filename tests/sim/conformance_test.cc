@@ -34,7 +34,7 @@ class Conformance : public testing::TestWithParam<Level> {
   }
 };
 
-constexpr AccessLink kLink{.down_bps = 20e6, .up_bps = 20e6, .rtt = 10ms};  // 20 ms between hosts
+const AccessLink kLink{.down_bps = 20e6, .up_bps = 20e6, .rtt = 10ms};  // 20 ms between hosts
 
 // Advances until nothing is active.
 void Drain(Network& network) {
@@ -238,7 +238,7 @@ TEST_P(Conformance, StreamsCarryThePayloadTogether) {
 TEST_P(Conformance, AHalfOfTheRoundTripIsOneWay) {
   Topology topology = Star(2, {.down_bps = 1e9, .up_bps = 1e9, .rtt = 100ms});
   topology.hosts[1].link.rtt = 20ms;
-  topology.paths[0][0].rtt = 60ms;
+  topology.paths[0][0]->rtt = 60ms;
   const auto network = Make(topology);
   for (const bool there : {true, false}) {
     const FlowResult result =

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr AccessLink kLink{.down_bps = 20e6, .up_bps = 20e6, .rtt = 10ms};
+const AccessLink kLink{.down_bps = 20e6, .up_bps = 20e6, .rtt = 10ms};
 constexpr std::int64_t kHeaders = 54;  // TCP with timestamps, IPv4, PPP
 
 std::unique_ptr<Network> Make(const Topology& topology, const TcpConfig& tcp = {}) {

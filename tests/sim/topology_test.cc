@@ -26,28 +26,6 @@ Topology Sample() {
   return topology;
 }
 
-TEST(Topology, RoundTripsAddUp) {
-  const Topology topology = Sample();
-  EXPECT_EQ(topology.Rtt(0, 1), 16ms);
-  EXPECT_EQ(topology.Rtt(0, 2), 90ms);
-  EXPECT_EQ(topology.Rtt(2, 0), 90ms);
-  EXPECT_EQ(topology.LongestRtt(1), 84ms);
-  EXPECT_EQ(topology.LongestRtt(0), 90ms);
-}
-
-TEST(Topology, TheSlowestLinkOfEachDirectionCounts) {
-  const Topology topology = Sample();
-  EXPECT_EQ(topology.BottleneckBps(0, 1), 20e6);
-  EXPECT_EQ(topology.BottleneckBps(1, 0), 200e6);
-  EXPECT_EQ(topology.BottleneckBps(2, 1), 0.5e9);
-  EXPECT_EQ(topology.BottleneckBps(1, 2), 100e6);
-}
-
-TEST(Topology, LossesCombine) {
-  EXPECT_DOUBLE_EQ(Sample().PathLoss(1, 2), 1 - 0.9 * 0.99);
-  EXPECT_DOUBLE_EQ(Sample().PathLoss(0, 0), 0);
-}
-
 TEST(Topology, EachMistakeIsNamed) {
   EXPECT_NO_THROW(Sample().Validate());
   const auto refused = [](const std::function<void(Topology&)>& spoil, const std::string& text) {
@@ -68,13 +46,11 @@ TEST(Topology, EachMistakeIsNamed) {
   refused([](Topology& t) { t.hosts[1].site = -1; }, "host 'b' stands at site -1");
   refused([](Topology& t) { t.paths.pop_back(); }, "1 rows for 2 sites");
   refused([](Topology& t) { t.paths[1].pop_back(); }, "row 'west'");
-  refused([](Topology& t) { t.paths[1][0].rtt = 61ms; }, "'east' and 'west' differs");
-  refused([](Topology& t) { t.paths[0][1].bps = 1; }, "symmetric");
-  refused([](Topology& t) { t.paths[0][1].loss = 0; }, "symmetric");
-  refused([](Topology& t) { t.paths[0][1].queue_bdp = 3; }, "symmetric");
-  refused([](Topology& t) { t.paths[0][0].bps = 0; }, "positive");
-  refused([](Topology& t) { t.paths[0][0].rtt = -1ns; }, "cannot be negative");
-  refused([](Topology& t) { t.paths[1][1].loss = 1; }, "[0, 1)");
+  refused([](Topology& t) { t.paths[1][0]->rtt = 61ms; }, "another round trip than its way back");
+  refused([](Topology& t) { t.paths[0][1].reset(); }, "one way only");
+  refused([](Topology& t) { t.paths[0][0]->bps = 0; }, "positive");
+  refused([](Topology& t) { t.paths[0][0]->rtt = -1ns; }, "cannot be negative");
+  refused([](Topology& t) { t.paths[1][1]->loss = 1; }, "[0, 1)");
   refused([](Topology& t) { t.hosts[0].link.up_bps = -5; }, "the up link of host 'a'");
   refused([=](Topology& t) { t.hosts[2].link.down_bps = nan; }, "the down link of host 'c'");
   refused([=](Topology& t) { t.hosts[2].link.down_bps = inf; }, "the down link of host 'c'");
@@ -83,6 +59,11 @@ TEST(Topology, EachMistakeIsNamed) {
   refused([=](Topology& t) { t.hosts[0].link.loss = nan; }, "loss");
   refused([](Topology& t) { t.hosts[0].link.rtt = -1ms; }, "host 'a' has a round trip");
   refused([](Topology& t) { t.hosts[0].link.queue_bdp = 0; }, "queue");
+  refused([](Topology& t) { t.hosts[0].link.loss_burst = 0.5; }, "bursts of 0.5");
+  refused([](Topology& t) { t.paths[0][1]->loss = 0.9, t.paths[0][1]->loss_burst = 2; },
+          "cannot lose 0.9");
+  refused([](Topology& t) { t.uplinks.resize(1); }, "1 links of sites for 2 sites");
+  refused([](Topology& t) { t.uplinks = {AccessLink{.rtt = -1ms}, std::nullopt}; }, "site 'east'");
 }
 
 TEST(TcpConfig, EachMistakeIsNamed) {
@@ -100,6 +81,7 @@ TEST(TcpConfig, EachMistakeIsNamed) {
   refused({.segment_bytes = 100}, "100 bytes");
   refused({.segment_bytes = 70000}, "70000 bytes");
   refused({.initial_window = 0}, "initial window");
+  refused({.coarse_factor = 0}, "[1, 100]");
   refused({.streams = 0}, "streams");
   refused({.stall_timeout = 0s}, "stall");
 }

@@ -1,0 +1,59 @@
+// One direction of a link at the packet level: a transmitter with a queue in front, and a wire.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/link_graph.h"
+
+namespace spes::sim {
+
+// First in, first out, drop-tail in bytes; packets lost on the wire have taken their time on it.
+// When a packet is queued its departure is already certain, so it costs one event, its arrival.
+// Control packets go before all bulk packets: they wait at most for the one being sent. What is
+// already queued is not moved, but the time they take is taken from the bulk packets that follow.
+class LinkQueue {
+ public:
+  // `link` must outlive it. `largest_packet`: wire bytes. `seed`: of the losses, different for each
+  // link, so that traffic elsewhere does not change what is lost here.
+  LinkQueue(const Link& link, int largest_packet, std::uint64_t seed);
+
+  // Takes a packet at `now` (ns, never decreasing) and says when it arrives at the other end;
+  // nothing when it is lost: the queue is full, the link is down for good, or it will not survive
+  // the wire. `loss_factor` multiplies the probability of being lost (or of beginning a burst of
+  // losses): that of a packet that stands for several.
+  std::optional<std::int64_t> Send(std::int64_t now, int wire_bytes, bool control,
+                                   double loss_factor);
+
+  // What is in the queue at `now` is there at `now + delta` in its place; `delta` may be negative
+  // to take an earlier shift back.
+  void Shift(std::int64_t now, std::int64_t delta);
+
+  // `wire_bytes` have passed that were never handed to Send.
+  void CountUnseen(std::int64_t wire_bytes) { wire_bytes_ += wire_bytes; }
+
+  const Link& link() const { return link_; }
+  std::int64_t wire_bytes() const { return wire_bytes_; }
+  std::int64_t dropped_packets() const { return dropped_packets_; }
+
+ private:
+  bool Lost(double loss_factor);
+  double Uniform();
+
+  const Link& link_;
+  const double largest_packet_;
+  // Places in the sequence of all bytes that the link can carry from time 0 on (RateCurve::BytesBy)
+  // until which it is taken: a double holds them to a byte for 9 petabytes.
+  double taken_ = 0;
+  double control_taken_ = 0;  // the same for control packets
+  std::uint64_t random_;
+  bool in_burst_ = false;
+  std::int64_t wire_bytes_ = 0;
+  std::int64_t dropped_packets_ = 0;
+};
+
+// The queues that a packet crosses, in order.
+using Path = std::vector<LinkQueue*>;
+
+}  // namespace spes::sim
