@@ -96,6 +96,7 @@ void Connection::Drain() {
   while (const ns3::Ptr<ns3::Packet> packet = receiver_->Recv(1u << 30, 0)) {
     if (packet->GetSize() == 0) return;
     counts_.delivered_bytes += packet->GetSize();
+    delivered_at_ = ns3::Simulator::Now().GetTimeStep();
   }
   events_.progress();
 }
@@ -104,6 +105,7 @@ void Connection::PassUnseen(const ConnectionCounts& passed) {
   unsent_ -= passed.delivered_bytes;
   counts_.delivered_bytes += passed.delivered_bytes;
   counts_.wire_bytes += passed.wire_bytes;
+  counts_.acknowledgement_bytes += passed.acknowledgement_bytes;
   counts_.retransmitted_bytes += passed.retransmitted_bytes;
   counts_.retransmissions += passed.retransmissions;
   counts_.dropped_packets += passed.dropped_packets;
@@ -123,7 +125,9 @@ void Connection::Send(const ns3::Ptr<ns3::Packet>& packet, bool from_sender) {
   const int headers =
       payload == 0 ? plan_.segment_factor : static_cast<int>((payload + real_size - 1) / real_size);
   const int wire_bytes = static_cast<int>(payload) + headers * (tcp.header_bytes + kHeaderBelowTcp);
-  if (from_sender) {
+  if (!from_sender) {
+    counts_.acknowledgement_bytes += wire_bytes;
+  } else {
     counts_.wire_bytes += wire_bytes;
     if (payload > 0) {
       const std::int64_t again = sequence_.Sent(tcp.sequence, payload);

@@ -20,6 +20,7 @@ namespace spes::sim {
 struct ConnectionCounts {
   std::int64_t delivered_bytes = 0;
   std::int64_t wire_bytes = 0;
+  std::int64_t acknowledgement_bytes = 0;  // on the wire, the way back
   std::int64_t retransmitted_bytes = 0;
   std::int64_t retransmissions = 0;
   std::int64_t dropped_packets = 0;
@@ -68,11 +69,17 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // A segment that TCP hands down at one of the two ends.
   void Send(const ns3::Ptr<ns3::Packet>& packet, bool from_sender);
 
+  struct Delivery {
+    std::int64_t delivered = 0;  // bytes at the receiver
+    std::int64_t at = 0;         // when the last of them came, ns of the timeline
+  };
+  Delivery latest() const { return {counts_.delivered_bytes, delivered_at_}; }
+
   // Payload that TCP has not taken yet.
   std::int64_t unsent_bytes() const { return unsent_; }
 
   // Takes payload that passed unseen while the timeline was put off: off what is unsent, onto what
-  // was delivered; `wire_bytes`, `retransmitted_bytes` and `dropped_packets` went with it.
+  // was delivered; the other counts went with it.
   void PassUnseen(const ConnectionCounts& passed);
 
   const ConnectionCounts& counts() const { return counts_; }
@@ -108,6 +115,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   ns3::Ptr<TcpSocket> sender_, listener_, receiver_;
   bool established_ = false;  // at the receiver
   std::int64_t unsent_ = 0;
+  std::int64_t delivered_at_ = 0;  // ns of the timeline
   ConnectionCounts counts_;
   SequenceTracker sequence_;
   std::optional<std::uint32_t> timed_;  // the acknowledgement that ends the running RTT sample

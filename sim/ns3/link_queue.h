@@ -30,8 +30,11 @@ class LinkQueue {
   // to take an earlier shift back.
   void Shift(std::int64_t now, std::int64_t delta);
 
-  // `wire_bytes` have passed that were never handed to Send.
-  void CountUnseen(std::int64_t wire_bytes) { wire_bytes_ += wire_bytes; }
+  // Bytes have passed and packets were lost that were never handed to Send.
+  void CountUnseen(std::int64_t wire_bytes, std::int64_t dropped_packets) {
+    wire_bytes_ += wire_bytes;
+    dropped_packets_ += dropped_packets;
+  }
 
   const Link& link() const { return link_; }
   std::int64_t wire_bytes() const { return wire_bytes_; }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sim/ns3/connection.h"
+#include "sim/ns3/fast_forward.h"
 #include "sim/ns3/fast_tx_buffer.h"
 #include "sim/ns3/link_queue.h"
 #include "sim/ns3/step_simulator.h"
@@ -58,7 +59,8 @@ class SimulatorClaim {
 
 class PacketNetwork : public Network {
  public:
-  PacketNetwork(const Topology& topology, const TcpConfig& tcp, int segment_factor)
+  PacketNetwork(const Topology& topology, const TcpConfig& tcp, int segment_factor,
+                bool fast_forward)
       : graph_(topology, tcp),
         tcp_(tcp),
         segment_factor_(segment_factor),
@@ -67,6 +69,7 @@ class PacketNetwork : public Network {
           if (found != connections_.end()) found->second->Send(packet, address % 2 == 0);
         }) {
     LinkFastTxBuffer();
+    if (fast_forward) fast_forward_ = std::make_unique<FastForward>(*simulator_, graph_, queues_);
     for (std::size_t i = 0; i < graph_.links().size(); ++i) {
       queues_.emplace_back(graph_.links()[i], WireBytes(tcp.segment_bytes) * segment_factor,
                            tcp.seed * 1'000'003 + i);
@@ -98,10 +101,19 @@ class PacketNetwork : public Network {
                                               [this, id] { End(id, FlowOutcome::kDone); });
       return id;
     }
+    active.timeline = fast_forward_ ? simulator_->AddTimeline() : 0;
     for (int i = 0; i < flow.streams; ++i) {
       const std::int64_t bytes =
           flow.bytes / flow.streams + (i < flow.bytes % flow.streams ? 1 : 0);
       if (bytes > 0) Open(id, active, bytes);
+    }
+    if (fast_forward_ && flow.traffic_class == TrafficClass::kBulk) {
+      fast_forward_->Add({.id = id,
+                          .streams = active.streams,
+                          .timeline = active.timeline,
+                          .there = graph_.Route(flow.from, flow.to),
+                          .back = graph_.Route(flow.to, flow.from),
+                          .loss = graph_.PathLoss(flow.from, flow.to)});
     }
     met_.insert(std::minmax(flow.from, flow.to));
     WatchForStall(id, active, tcp_.stall_timeout);
@@ -140,6 +152,7 @@ class PacketNetwork : public Network {
   const LinkGraph& graph() const override { return graph_; }
 
   std::vector<LinkUsage> Usage() const override {
+    if (fast_forward_) fast_forward_->Settle();
     std::vector<LinkUsage> usage;
     for (const LinkQueue& queue : queues_) {
       usage.push_back({queue.wire_bytes(), queue.dropped_packets()});
@@ -153,6 +166,7 @@ class PacketNetwork : public Network {
     OnDone done;
     Time start{0};
     Time last_progress{0};
+    int timeline = 0;
     std::vector<std::shared_ptr<Connection>> streams;
     std::vector<std::uint32_t> connection_ids;
     ns3::EventId timer;  // end of an empty flow, or watch for a stall
@@ -202,6 +216,7 @@ class PacketNetwork : public Network {
         .back = PathBetween(flow.to, flow.from),
         .segment_factor = segment_factor_,
         .loss_factor = LossFactor(flow.from, flow.to),
+        .timeline = active.timeline,
         .rtt = rtt,
         .control = flow.traffic_class == TrafficClass::kControl,
         .known = met_.contains(std::minmax(flow.from, flow.to)),
@@ -227,8 +242,10 @@ class PacketNetwork : public Network {
   }
 
   void WatchForStall(FlowId id, Active& active, Time wait) {
+    const StepSimulator::Within within(*simulator_, 0);
     active.timer = ns3::Simulator::Schedule(ns3::TimeStep(wait.count()), [this, id] {
       Active& active = flows_.at(id);
+      if (fast_forward_ && fast_forward_->Passes(id)) active.last_progress = Now();
       const Time left = active.last_progress + tcp_.stall_timeout - Now();
       if (left <= Time{0}) {
         End(id, FlowOutcome::kStalled);
@@ -244,6 +261,7 @@ class PacketNetwork : public Network {
     if (found == flows_.end()) return;
     Active& active = found->second;
     active.timer.Cancel();
+    if (fast_forward_) fast_forward_->Remove(id);
     FlowResult result{.id = id,
                       .flow = active.flow,
                       .start = active.start,
@@ -291,6 +309,7 @@ class PacketNetwork : public Network {
   const int segment_factor_;
   SimulatorClaim simulator_;
   std::deque<LinkQueue> queues_;  // [link of graph_]
+  std::unique_ptr<FastForward> fast_forward_;
   std::map<std::uint32_t, Connection*> connections_;
   TcpStack stack_;
   std::set<std::pair<int, int>> met_;  // pairs of hosts with open connections
@@ -303,7 +322,7 @@ class PacketNetwork : public Network {
 }  // namespace
 
 std::unique_ptr<Network> MakePacketNetwork(const Topology& topology, const TcpConfig& tcp) {
-  return std::make_unique<PacketNetwork>(topology, tcp, 1);
+  return std::make_unique<PacketNetwork>(topology, tcp, 1, false);
 }
 
 std::unique_ptr<Network> MakeCoarseNetwork(const Topology& topology, const TcpConfig& tcp) {
@@ -312,7 +331,11 @@ std::unique_ptr<Network> MakeCoarseNetwork(const Topology& topology, const TcpCo
         fmt::format("coarse segments of {} times {} bytes: together at most {}", tcp.coarse_factor,
                     tcp.segment_bytes, kLargestSegment));
   }
-  return std::make_unique<PacketNetwork>(topology, tcp, tcp.coarse_factor);
+  return std::make_unique<PacketNetwork>(topology, tcp, tcp.coarse_factor, false);
+}
+
+std::unique_ptr<Network> MakeHybridNetwork(const Topology& topology, const TcpConfig& tcp) {
+  return std::make_unique<PacketNetwork>(topology, tcp, 1, true);
 }
 
 }  // namespace spes::sim

@@ -31,4 +31,10 @@ std::unique_ptr<Network> MakePacketNetwork(const Topology& topology, const TcpCo
 // connection follows Reno's (RFC 9438, sections 5.1 and 4.3).
 std::unique_ptr<Network> MakeCoarseNetwork(const Topology& topology, const TcpConfig& tcp);
 
+// The hybrid level: packets as above until flows are steady, then their bytes pass without packets
+// until something changes: fast_forward.h. Round trips, and losses on links that are not full, are
+// those of the packets that were sent. Many times faster than packets where transfers are long and
+// the network constant; where capacities change faster than TCP settles it is the packet level.
+std::unique_ptr<Network> MakeHybridNetwork(const Topology& topology, const TcpConfig& tcp);
+
 }  // namespace spes::sim
