@@ -2,6 +2,8 @@
 
 #include <ostream>
 
+#include "sim/fluid/fluid_network.h"
+
 #ifdef SPES_NS3
 #include "sim/ns3/packet_network.h"
 #endif
@@ -9,7 +11,8 @@
 namespace spes::sim {
 
 std::vector<Level> Levels() {
-  std::vector<Level> levels = {{.name = "ideal", .make = MakeIdealNetwork}};
+  std::vector<Level> levels = {{.name = "ideal", .make = MakeIdealNetwork},
+                               {.name = "fluid", .make = MakeFluidNetwork, .packets = true}};
 #ifdef SPES_NS3
   levels.push_back({.name = "packet", .make = MakePacketNetwork, .packets = true});
 #endif

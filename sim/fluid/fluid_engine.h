@@ -1,0 +1,107 @@
+// Flows as liquids: each loses some time at its start, and then drains at its max-min fair share of
+// the links. No packets, so a flow costs a handful of events, whatever its size.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <set>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "sim/fluid/drains.h"
+#include "sim/fluid/timers.h"
+#include "sim/fluid/transport.h"
+#include "sim/max_min.h"
+#include "sim/network.h"
+
+namespace spes::sim {
+
+// With n active flows an event costs O(log n) as a rule; MaxMin says when it is more. Events of one
+// nanosecond share one division of the links.
+class FluidEngine : public Network {
+ public:
+  FluidEngine(std::shared_ptr<const LinkGraph> graph, const TcpConfig& tcp,
+              std::unique_ptr<Transport> transport);
+
+  Time Now() const override { return now_; }
+  void Prepare(int from, int to, int streams) override;
+  FlowId Start(const Flow& flow, OnDone done) override;
+  void Cancel(FlowId id) override;
+  std::optional<Time> NextEvent() const override;
+  Time AdvanceTo(Time t) override;
+  const LinkGraph& graph() const override { return *graph_; }
+  std::vector<LinkUsage> Usage() const override;
+
+ private:
+  struct Active {
+    FlowResult result;
+    OnDone done;
+    Course course;
+    const std::vector<int>* route = nullptr;
+    bool control = false;
+    bool starting = false;  // draining otherwise
+    std::size_t stage = 0;
+    int number = -1;     // in its Drains, while draining
+    int wanted = -1;     // in wanted_
+    double share = 0;    // that StartUp was asked about; 0: not yet
+    Time began{0};       // to drain
+    int contended = -1;  // the link for which it was weighed
+  };
+
+  Drains& DrainsOf(const Active& active) { return active.control ? control_ : bulk_; }
+  const Drains& DrainsOf(const Active& active) const { return active.control ? control_ : bulk_; }
+  bool empty() const { return slot_of_.empty(); }
+
+  void UseLinks(const Active& active);
+  void ReleaseLinks(const Active& active);
+  void ReadLink(int link);
+  void SetCapacity(int link);
+
+  void Settle();
+  bool Weigh();
+  void UpdateControl();
+  void ExamineStarts();
+  void Begin(int slot);
+  void Advance(int slot);
+  void Replan(int link);
+  void End(int slot, FlowOutcome outcome, std::int64_t delivered);
+  void Happen();
+  double WaitNs(int link) const;
+  double MeanWaitNs(const Active& active) const;
+  double Delivered(const Active& active) const;
+  void AddUsage(const Active& active, const FlowResult& result,
+                std::vector<LinkUsage>* usage) const;
+  void Report();
+  Time NextTime() const;
+
+  const std::shared_ptr<const LinkGraph> graph_;
+  const Time stall_timeout_;
+  const std::unique_ptr<Transport> transport_;
+  Time now_{0};
+  FlowId next_id_ = 1;
+  std::set<std::pair<int, int>> met_;  // hosts with open connections
+
+  std::vector<Active> active_;  // by slot
+  std::vector<int> free_slots_;
+  std::unordered_map<FlowId, int> slot_of_;
+  Drains control_, bulk_;
+  std::vector<int> control_slot_, bulk_slot_;  // [number]
+  // Bulk flows as if all had started: what a starting one can hope for. Unused unless they start
+  // slowly.
+  MaxMin wanted_;
+  std::vector<double> examined_;    // [group of wanted_] its level when its starts were examined
+  std::set<int> starting_;          // slots, of those in wanted_
+  std::set<int> draining_control_;  // slots
+  Timers starts_;                   // by slot: the first byte arrives, or it has stalled
+  Timers changes_;                  // by link: of its rate or delay
+  std::vector<int> uses_;           // [link] active flows
+  std::vector<double> rate_;        // [link] payload bytes/ns now
+  std::vector<double> taken_;       // [link] of that, by control flows
+  std::vector<int> taken_links_;
+  std::vector<LinkUsage> usage_;  // of flows that have ended
+  std::deque<std::pair<OnDone, FlowResult>> ended_;
+};
+
+}  // namespace spes::sim

@@ -1,0 +1,140 @@
+#include "sim/fluid/fluid_network.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "sim/fluid/fluid_engine.h"
+#include "sim/fluid/tcp_model.h"
+
+namespace spes::sim {
+namespace {
+
+// Where flows of different round trips meet in one queue, their shares go with
+// (round trip + this part of the queue's time)^-kBias.
+constexpr double kBias = 1;
+constexpr double kQueueFilled = 0.5;
+constexpr double kWeightNs = 1e8;  // the round trip whose weight is 1
+
+class TcpTransport : public Transport {
+ public:
+  TcpTransport(std::shared_ptr<const LinkGraph> graph, const TcpConfig& tcp)
+      : graph_(std::move(graph)), tcp_(tcp) {}
+
+  double efficiency() const override {
+    return static_cast<double>(tcp_.segment_bytes) / WireBytes(tcp_.segment_bytes);
+  }
+  bool priorities() const override { return true; }
+  bool starts_slowly() const override { return true; }
+
+  Course Plan(const Flow& flow, Time now, bool met) const override {
+    const std::vector<Link>& links = graph_->links();
+    const double payload = static_cast<double>(std::min<std::int64_t>(
+        tcp_.segment_bytes, flow.bytes / flow.streams + (flow.bytes % flow.streams > 0)));
+    Course course;
+    double there = 0, back = 0, passes = 1, spared = 1;
+    double slowest = 0, packets = 0, segments = 0;  // ns
+    for (const int i : graph_->Route(flow.from, flow.to)) {
+      const Link& link = links[i];
+      const double ns_per_byte = 8e9 / link.bps;
+      there += static_cast<double>(link.DelayAt(now).count());
+      packets += (payload + kHeaderBytes) * ns_per_byte;
+      segments += WireBytes(tcp_.segment_bytes) * ns_per_byte;
+      slowest = std::max(slowest, (payload + kHeaderBytes) * ns_per_byte);
+      passes *= 1 - link.loss;
+      spared *= 1 - link.loss / link.loss_burst;
+    }
+    for (const int i : graph_->Route(flow.to, flow.from)) {
+      back += static_cast<double>(links[i].DelayAt(now).count());
+      back += WireBytes(0) * 8e9 / links[i].bps;
+    }
+    course.rtt_ns = there + segments + back;
+    // The last packet crosses all links but the slowest, where it is part of the flow, after it.
+    double latency = there + (flow.bytes > 0 ? packets - slowest : 0);
+    if (!met) latency += there + back;
+    course.latency = Time(std::llround(latency));
+    course.loss = 1 - passes;
+    course.weight = flow.streams * kWeightNs / course.rtt_ns;
+    AddStages(flow, 1 - spared, &course);
+    return course;
+  }
+
+  double Weight(const Flow& flow, const Course& course, double wait_ns) const override {
+    return flow.streams * std::pow(kWeightNs / (course.rtt_ns + kQueueFilled * wait_ns), kBias);
+  }
+
+  Time StartUp(const Flow& flow, const Course& course, double share) const override {
+    const double first =
+        static_cast<double>(flow.streams) * tcp_.initial_window * tcp_.segment_bytes;
+    const double lost = SlowStartNs(static_cast<double>(flow.bytes), share, course.rtt_ns, first);
+    return Time(std::llround(lost));
+  }
+
+  void Count(const Course& course, double wait_ns, FlowResult* result) const override {
+    const std::int64_t payload = result->delivered_bytes;
+    const std::int64_t segments = Segments(payload, result->flow.streams);
+    // What is sent again can be lost again.
+    const double again = course.loss / (1 - course.loss);
+    result->retransmissions = std::llround(static_cast<double>(segments) * again);
+    result->retransmitted_bytes = std::llround(static_cast<double>(payload) * again);
+    result->dropped_packets = result->retransmissions;
+    result->wire_bytes =
+        payload + result->retransmitted_bytes + kHeaderBytes * (segments + result->retransmissions);
+    const auto rtt = static_cast<std::int64_t>(course.rtt_ns);
+    if (payload == 0 || result->end - result->start < Time(rtt)) return;
+    result->rtt_min = Time(rtt);
+    result->rtt_mean = Time(rtt + std::llround(kQueueFilled * wait_ns));
+  }
+
+  // One for every second segment.
+  double AckBytes(const Flow& flow, double delivered_bytes) const override {
+    return WireBytes(0) *
+           std::ceil(static_cast<double>(Segments(std::llround(delivered_bytes), flow.streams)) /
+                     2);
+  }
+
+ private:
+  std::int64_t Segments(std::int64_t bytes, int streams) const {
+    const auto of = [this](std::int64_t part) {
+      return (part + tcp_.segment_bytes - 1) / tcp_.segment_bytes;
+    };
+    const std::int64_t more = bytes % streams;
+    return more * of(bytes / streams + 1) + (streams - more) * of(bytes / streams);
+  }
+
+  // Slow start goes on until the first loss, which comes after 1/p segments on average. What the
+  // window is then, and after each further loss, holds the flow until that is no more than what
+  // losses allow in the long run.
+  void AddStages(const Flow& flow, double p, Course* course) const {
+    const auto bytes = static_cast<double>(flow.bytes);
+    if (p <= 0) {
+      course->stages = {{bytes, MaxMin::kInfinity}};
+      return;
+    }
+    const double streams_segment = static_cast<double>(flow.streams) * tcp_.segment_bytes;
+    const double settled = LossWindow(tcp_.congestion, p, course->rtt_ns * 1e-9);
+    const double factor = LossFactor(tcp_.congestion);
+    double window = factor * (1 / p + tcp_.initial_window) / 2;
+    double until = streams_segment / p;
+    course->stages.push_back({std::min(until, bytes), MaxMin::kInfinity});
+    while (until < bytes) {
+      until = window > settled ? until + streams_segment / p : bytes;
+      course->stages.push_back(
+          {std::min(until, bytes), std::max(window, settled) * streams_segment / course->rtt_ns});
+      window *= factor;
+    }
+  }
+
+  const std::shared_ptr<const LinkGraph> graph_;
+  const TcpConfig tcp_;
+};
+
+}  // namespace
+
+std::unique_ptr<Network> MakeFluidNetwork(const Topology& topology, const TcpConfig& tcp) {
+  auto graph = std::make_shared<const LinkGraph>(topology, tcp);
+  return std::make_unique<FluidEngine>(graph, tcp, std::make_unique<TcpTransport>(graph, tcp));
+}
+
+}  // namespace spes::sim
