@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <utility>
+#include "scenarios/describe_parts.h"
 
 namespace spes::scenarios {
 
@@ -22,88 +22,8 @@ std::string Limits::Text(const std::function<std::string(double)>& number) const
   return text;
 }
 
-namespace {
-
-constexpr Limits kPositive = {.min = 0, .above_min = true};
-constexpr Limits kNotNegative = {.min = 0};
-constexpr Limits kShare = {.min = 0, .max = 1};                           // [0, 1]
-constexpr Limits kProbability = {.min = 0, .max = 1, .below_max = true};  // [0, 1)
-constexpr Limits kInside = {.min = 0, .max = 1, .above_min = true, .below_max = true};
-
-constexpr Limits kDuration = {.min = 0, .max = 100 * 86400.0};  // up to 100 days
-constexpr Limits kSomeTime = {.min = 0, .max = 100 * 86400.0, .above_min = true};
-constexpr Limits kRate = {.min = 0, .max = 1e15, .above_min = true};
-constexpr double kMaxNodes = 100'000;
-
-// Upper limits keep products of sizes within 64 bits; nothing real is near them.
-constexpr Limits AtLeast(double min, double max = std::numeric_limits<double>::infinity()) {
-  return {.min = min, .max = max};
-}
-
-// Before the templates that call them.
-void Describe(sim::AccessLink& link, Visitor& v);
-void Describe(sim::TcpConfig& tcp, Visitor& v);
-void Describe(trainer::CostConfig& cost, Visitor& v);
-void Describe(trainer::DataConfig& data, Visitor& v);
-void Describe(trainer::DomainConfig& domain, Visitor& v);
-void Describe(trainer::MergeConfig& merge, Visitor& v);
-void Describe(NetworkPath& path, Visitor& v);
-void Describe(NetworkSection& network, Visitor& v);
-void Describe(NodeGroup& group, Visitor& v);
-void Describe(NodesSection& nodes, Visitor& v);
-void Describe(OutputSection& output, Visitor& v);
-void Describe(SyncSection& sync, Visitor& v);
-void Describe(TrainingSection& training, Visitor& v);
-
-template <class T>
-using Names = std::vector<std::pair<std::string_view, T>>;
-
-// One of several names, each for a value of `where`.
-template <class T>
-void OneOf(Visitor& v, const Field& field, T& where, Names<T> names) {
-  Choice choice;
-  for (const auto& [name, value] : names) choice.names.push_back(name);
-  choice.get = [&where, names] {
-    std::size_t i = 0;
-    while (i + 1 < names.size() && names[i].second != where) ++i;
-    return i;
-  };
-  choice.set = [&where, names](std::size_t i) { where = names[i].second; };
-  v.OnValue(field, choice);
-}
-
-template <class T>
-void Part(Visitor& v, std::string_view key, std::string_view doc, T& part, T initial = {}) {
-  v.OnSection({key, doc}, {[&part](Visitor& inner) { Describe(part, inner); },
-                           [&part, initial] { part = initial; }});
-}
-
-template <class T>
-void Many(Visitor& v, std::string_view key, std::string_view doc, std::vector<T>& items,
-          std::string_view shorthand = {}) {
-  v.OnList({key, doc},
-           {.size = [&items] { return items.size(); },
-            .resize = [&items](std::size_t n) { items.resize(n); },
-            .visit = [&items](std::size_t i, Visitor& inner) { Describe(items[i], inner); },
-            .reset = [&items](std::size_t i) { items[i] = T{}; },
-            .shorthand = shorthand});
-}
-
-void Describe(sim::AccessLink& link, Visitor& v) {
-  v.OnValue({"down", "Rate towards the host.", kRate, Unit::kBitRate}, &link.down_bps);
-  v.OnValue({"up", "Rate from the host.", kRate, Unit::kBitRate}, &link.up_bps);
-  v.OnValue({"rtt", "Round trip over this link alone; half of it in each direction.", kDuration},
-            &link.rtt);
-  v.OnValue({"loss", "Probability that a packet is lost, in each direction.", kProbability},
-            &link.loss);
-  v.OnValue({"queue_bdp",
-             "Buffer in front of each direction, in bandwidth-delay products: its rate times the "
-             "longest round trip through it.",
-             kPositive},
-            &link.queue_bdp);
-}
-
-void Describe(trainer::DomainConfig& domain, Visitor& v) {
+// Static and not in a nameless namespace, where the templates would not find them.
+static void Describe(trainer::DomainConfig& domain, Visitor& v) {
   using trainer::TokenType;
   v.OnValue({"name", "Name of the domain in the log; of a corpus, its name by default."},
             &domain.name);
@@ -130,7 +50,7 @@ void Describe(trainer::DomainConfig& domain, Visitor& v) {
             &domain.limit_bytes);
 }
 
-void Describe(trainer::DataConfig& data, Visitor& v) {
+static void Describe(trainer::DataConfig& data, Visitor& v) {
   using trainer::Sharing, trainer::TokenizerKind;
   Many(v, "domains", "The domains of the text; each has its own held-out part.", data.domains,
        "corpus");
@@ -161,7 +81,7 @@ void Describe(trainer::DataConfig& data, Visitor& v) {
             &data.dirichlet_alpha);
 }
 
-void Describe(TrainingSection& training, Visitor& v) {
+static void Describe(TrainingSection& training, Visitor& v) {
   trainer::OptimizerConfig& o = training.optimizer;
   v.OnValue({"steps", "Steps that every node trains.", AtLeast(1)}, &training.steps);
   v.OnValue({"sequences", "Sequences of a node's step.", AtLeast(1, 1e6)}, &training.sequences);
@@ -200,7 +120,7 @@ void Describe(TrainingSection& training, Visitor& v) {
             &training.start_from);
 }
 
-void Describe(NodeGroup& group, Visitor& v) {
+static void Describe(NodeGroup& group, Visitor& v) {
   v.OnValue({"count", "Nodes of this group.", AtLeast(1, kMaxNodes)}, &group.count);
   v.OnValue({"site", "Where they stand. Empty: with the coordinator."}, &group.site);
   v.OnValue({"speed", "Their speed relative to nodes.compute: 0.5 takes twice as long.", kPositive},
@@ -208,7 +128,7 @@ void Describe(NodeGroup& group, Visitor& v) {
   Part(v, "link", "The access link that each of them has for itself.", group.link);
 }
 
-void Describe(trainer::CostConfig& cost, Visitor& v) {
+static void Describe(trainer::CostConfig& cost, Visitor& v) {
   using trainer::ComputeCost;
   OneOf<ComputeCost>(
       v,
@@ -234,7 +154,7 @@ void Describe(trainer::CostConfig& cost, Visitor& v) {
       &cost.jitter);
 }
 
-void Describe(NodesSection& nodes, Visitor& v) {
+static void Describe(NodesSection& nodes, Visitor& v) {
   v.OnValue({"count", "Number of nodes. 0: the sum of the groups; otherwise it must equal it.",
              AtLeast(0, kMaxNodes)},
             &nodes.count);
@@ -245,7 +165,7 @@ void Describe(NodesSection& nodes, Visitor& v) {
   Part(v, "compute", "Virtual time of a training step.", nodes.compute);
 }
 
-void Describe(trainer::MergeConfig& merge, Visitor& v) {
+static void Describe(trainer::MergeConfig& merge, Visitor& v) {
   v.OnValue(
       {"interval", "Steps between merges, a multiple of sync.every. 0: experts are never merged.",
        kNotNegative},
@@ -257,7 +177,7 @@ void Describe(trainer::MergeConfig& merge, Visitor& v) {
             &merge.donors);
 }
 
-void Describe(SyncSection& sync, Visitor& v) {
+static void Describe(SyncSection& sync, Visitor& v) {
   using trainer::AllocationKind;
   v.OnValue({"every", "Local steps of a round, H.", AtLeast(1)}, &sync.every);
   OneOf<AllocationKind>(
@@ -283,59 +203,7 @@ void Describe(SyncSection& sync, Visitor& v) {
       &sync.deadline);
 }
 
-void Describe(NetworkPath& path, Visitor& v) {
-  v.OnValue({"a", "A site."}, &path.a);
-  v.OnValue({"b", "Another site, or the same for the path within it."}, &path.b);
-  v.OnValue({"rtt", "Round trip; half of it in each direction.", kDuration}, &path.rtt);
-  v.OnValue({"rate", "Rate of each direction, shared by all that pass.", kRate, Unit::kBitRate},
-            &path.bps);
-  v.OnValue({"loss", "Probability that a packet is lost, in each direction.", kProbability},
-            &path.loss);
-  v.OnValue({"queue_bdp", "Buffer of each direction in bandwidth-delay products.", kPositive},
-            &path.queue_bdp);
-}
-
-void Describe(sim::TcpConfig& tcp, Visitor& v) {
-  OneOf<std::string>(v, {"congestion", "Congestion control."}, tcp.congestion,
-                     {{"cubic", "cubic"}, {"reno", "reno"}});
-  v.OnValue({"segment_bytes", "Payload of a segment (MSS) in bytes.", {.min = 536, .max = 65000}},
-            &tcp.segment_bytes);
-  v.OnValue({"initial_window", "Initial congestion window in segments.", AtLeast(1)},
-            &tcp.initial_window);
-  v.OnValue({"streams", "Parallel connections that share one transfer.", AtLeast(1)}, &tcp.streams);
-  v.OnValue({"stall_timeout", "A transfer without progress for so long has failed.", kSomeTime},
-            &tcp.stall_timeout);
-  v.OnValue({"seed", "Seed of the random losses."}, &tcp.seed);
-}
-
-void Describe(NetworkSection& network, Visitor& v) {
-  OneOf<Fidelity>(v,
-                  {"fidelity",
-                   "ideal: latency and fair shares of the links; packet: every TCP segment, by "
-                   "ns-3."},
-                  network.fidelity, {{"ideal", Fidelity::kIdeal}, {"packet", Fidelity::kPacket}});
-  Many(v, "paths",
-       "Paths between sites, each pair once. Within a site none is needed: no delay, 100 Gbps.",
-       network.paths);
-  v.OnValue({"matrix",
-             "CSV with the columns a, b, rtt_ms (round trip) and gbps: the paths that are not in "
-             "`paths`.",
-             {},
-             Unit::kInputFile},
-            &network.matrix);
-  v.OnValue({"path_loss", "Packet loss on the paths of the matrix, each direction.", kProbability},
-            &network.path_loss);
-  v.OnValue({"path_queue_bdp", "Buffers of the paths of the matrix, in bandwidth-delay products.",
-             kPositive},
-            &network.path_queue_bdp);
-  v.OnValue({"coordinator_site", "Where the coordinator stands. Empty: at the first site named."},
-            &network.coordinator_site);
-  Part(v, "coordinator_link", "Access link of the coordinator.", network.coordinator_link,
-       NetworkSection{}.coordinator_link);
-  Part(v, "tcp", "How transport connections behave.", network.tcp);
-}
-
-void Describe(OutputSection& output, Visitor& v) {
+static void Describe(OutputSection& output, Visitor& v) {
   v.OnValue({"log", "The run's log (HDF5). Empty: results/runs/<name>.h5."}, &output.log);
   v.OnValue({"world", "The trained world (safetensors). Empty: beside the log."}, &output.world);
   v.OnValue({"world_every", "Rounds between saved worlds. 0: saved at the end only.", kNotNegative},
@@ -345,8 +213,6 @@ void Describe(OutputSection& output, Visitor& v) {
              kNotNegative},
             &output.eval_every);
 }
-
-}  // namespace
 
 void Describe(trainer::ModelConfig& model, Visitor& v) {
   using trainer::DType, trainer::QkNorm;

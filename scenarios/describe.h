@@ -49,10 +49,11 @@ struct Choice {
   std::function<void(std::size_t)> set;
 };
 
-// Where a field's value is. Numbers are finite; durations are not negative.
-using Value =
-    std::variant<bool*, int*, std::int64_t*, std::uint64_t*, double*, std::string*, sim::Time*,
-                 std::optional<sim::Time>*, std::vector<std::string>*, Choice>;
+// Where a field's value is. Numbers are finite; durations are not negative. An optional number is a
+// rate (Unit::kBitRate).
+using Value = std::variant<bool*, int*, std::int64_t*, std::uint64_t*, double*, std::string*,
+                           sim::Time*, std::optional<double>*, std::optional<sim::Time>*,
+                           std::vector<std::string>*, Choice>;
 
 class Visitor;
 
@@ -60,6 +61,8 @@ class Visitor;
 struct Section {
   std::function<void(Visitor&)> visit;
   std::function<void()> reset;  // to the defaults
+  // Whether nothing in it has an effect, so that {} says as much; never where empty.
+  std::function<bool()> idle = {};
 };
 
 // Any number of sections under one key.

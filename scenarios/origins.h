@@ -2,7 +2,9 @@
 #pragma once
 
 #include <map>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace spes::scenarios {
 
@@ -20,6 +22,19 @@ class Origins {
 
   // Throws std::invalid_argument with "where: path: why"; parts that are empty are left out.
   [[noreturn]] void Fail(const std::string& path, const std::string& why) const;
+
+  // Runs f; the std::invalid_argument that it throws is said of `path`, without the words `drop` in
+  // front.
+  template <class F>
+  void Blame(const std::string& path, std::string_view drop, F f) const {
+    try {
+      f();
+    } catch (const std::invalid_argument& e) {
+      std::string_view why = e.what();
+      if (why.starts_with(drop)) why.remove_prefix(drop.size());
+      Fail(path, std::string(why));
+    }
+  }
 
  private:
   std::map<std::string, std::string> where_;

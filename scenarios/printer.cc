@@ -29,7 +29,7 @@ class Printer : public Visitor {
 
   void OnSection(const Field& field, const Section& section) override {
     Printer inner;
-    section.visit(inner);
+    if (!section.idle || !section.idle()) section.visit(inner);
     tree_.Add(std::string(field.key), {}, inner.Take());
   }
 

@@ -1,13 +1,14 @@
 // A run, typed: everything that a scenario file can say. Keys, docstrings, units and limits of the
-// fields are in describe.cc.
+// fields are in describe.cc and describe_network.cc.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "sim/network.h"
+#include "sim/conditions.h"
 #include "sim/topology.h"
 #include "trainer/cost/cost_model.h"
 #include "trainer/data/config.h"
@@ -27,12 +28,18 @@ struct TrainingSection {
   std::string start_from;  // a saved world (safetensors) instead of the initial one
 };
 
+// An access link whose traces are files (the base's own are null), see capacity_trace.h.
+struct LinkSection : sim::AccessLink {
+  std::string down_trace_file = {};  // empty: the constant rate
+  std::string up_trace_file = {};
+};
+
 // Nodes that are alike.
 struct NodeGroup {
   int count = 1;
   std::string site;  // empty: the coordinator's
   double speed = 1;  // relative to nodes.compute
-  sim::AccessLink link;
+  LinkSection link;
 };
 
 struct NodesSection {
@@ -52,29 +59,59 @@ struct SyncSection {
   std::optional<sim::Time> deadline;  // a round ends then with what has arrived
 };
 
-enum class Fidelity { kIdeal, kPacket };
+enum class Fidelity { kIdeal, kFluid, kHybrid, kCoarse, kPacket };
 
-// The path between two sites, or within one (a == b), as sim::SitePath.
+// The path between two sites, or within one (a == b), as sim::SitePath from a to b and from b to a.
 struct NetworkPath {
   std::string a, b;
   sim::Time rtt{0};
-  double bps = 1e9;
-  double loss = 0;
+  double bps = 1e9;                // from a to b
+  std::optional<double> bps_back;  // from b to a; nothing: as from a to b
+  double loss = 0;                 // this and the following: of both directions
+  double loss_burst = 1;
   double queue_bdp = 1;
+  std::string trace_file;       // from a to b; empty: the constant rate
+  std::string trace_back_file;  // from b to a; empty, and no bps_back: as from a to b
+  sim::Conditions conditions;
 };
 
-// Sites exist by being named: in `paths`, in the matrix, by a group or by the coordinator. Every
-// pair of them needs a path, given inline or by `matrix`; within a site none is needed (no delay,
-// 100 Gbps). The reader turns the matrix into paths between the sites where somebody stands, so a
-// scenario as read has no matrix any more.
+// A site whose hosts share an access link on their way to other sites.
+struct NetworkSite {
+  std::string name;
+  LinkSection link;
+};
+
+// TCP transfers between hosts of nobody's, which the log's flows do not show.
+struct BackgroundSection {
+  std::string from, to;                            // sites; empty: the coordinator's
+  int flows = 1;                                   // at once
+  int streams = 1;                                 // of each
+  std::int64_t size_bytes = 0;                     // of a transfer; 0: endless
+  sim::Time mean_pause = std::chrono::seconds(5);  // after each transfer
+  double link_bps = 10e9;                          // access of the two hosts
+};
+
+// Sites exist by being named: in `paths`, in a matrix, by a group or by the coordinator. With
+// routing direct every pair of sites where somebody stands needs a path, given inline or by a
+// matrix; with routing shortest they must be connected, if only through other sites. Within a site
+// no path is needed (no delay, 100 Gbps). The reader turns matrices into paths (with routing direct
+// those between the sites where somebody stands), so a scenario as read has no matrix any more.
 struct NetworkSection {
   Fidelity fidelity = Fidelity::kPacket;
+  sim::Routing routing = sim::Routing::kDirect;
+  std::vector<NetworkSite> sites;
   std::vector<NetworkPath> paths;
-  std::string matrix;            // a CSV with the columns a, b, rtt_ms, gbps
-  double path_loss = 0;          // of the matrix's paths
-  double path_queue_bdp = 1;     // of the matrix's paths
-  std::string coordinator_site;  // empty: the first of the network
-  sim::AccessLink coordinator_link{.down_bps = 10e9, .up_bps = 10e9};
+  std::string matrix;  // see path_matrix.h for the three
+  std::string latency_matrix;
+  std::string rate_matrix;
+  double path_bps = 1e9;  // of the paths of latency_matrix without rate_matrix
+  double path_loss = 0;   // of the matrix's paths, as the following
+  double path_loss_burst = 1;
+  double path_queue_bdp = 1;
+  sim::Time trace_interval = std::chrono::milliseconds(100);  // over which traces are averaged
+  std::string coordinator_site;                               // empty: the first of the network
+  LinkSection coordinator_link{{.down_bps = 10e9, .up_bps = 10e9}};
+  std::vector<BackgroundSection> background;
   sim::TcpConfig tcp;
 };
 

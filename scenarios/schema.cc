@@ -68,8 +68,9 @@ Json TypeOf(const Field& field, const Value& value) {
     if (std::holds_alternative<std::uint64_t*>(value)) schema["minimum"] = 0;
     schema["default"] = Json::parse(ToText(field, value));
   } else {
-    schema = WithUnit(field,
-                      std::holds_alternative<std::optional<sim::Time>*>(value) ? kUnset : nullptr);
+    const bool optional = std::holds_alternative<std::optional<sim::Time>*>(value) ||
+                          std::holds_alternative<std::optional<double>*>(value);
+    schema = WithUnit(field, optional ? kUnset : nullptr);
     schema["default"] = ToText(field, value);
   }
   return schema;

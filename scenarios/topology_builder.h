@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "scenarios/scenario.h"
+#include "sim/background.h"
 #include "sim/topology.h"
 
 namespace spes::scenarios {
@@ -14,10 +15,14 @@ int NodeCount(const Scenario& scenario);
 // [N] speeds relative to nodes.compute.
 std::vector<double> NodeSpeeds(const Scenario& scenario);
 
-// Hosts 0 to N − 1 are the nodes ("node 0", …), host N the coordinator ("coordinator"). Throws
-// std::invalid_argument with one line when a pair of sites has no path or two that contradict each
-// other, and as sim::Topology::Validate. The scenario must be resolved (resolve.h), as one that was
-// read is.
+// Hosts 0 to N − 1 are the nodes ("node 0", …), host N the coordinator ("coordinator"), and behind
+// it a sender and a receiver for each entry of network.background ("background 0 sender",
+// "background 0 receiver", …). Reads the files of traces. The scenario must be resolved
+// (resolve.h), as one that was read is; whether the network is whole is sim::LinkGraph's to say.
+// Throws std::invalid_argument as ReadCapacityTrace.
 sim::Topology BuildTopology(const Scenario& scenario);
+
+// The traffic between the background's hosts of that topology.
+std::vector<sim::BackgroundFlow> BuildBackground(const Scenario& scenario);
 
 }  // namespace spes::scenarios

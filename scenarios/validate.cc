@@ -9,6 +9,7 @@
 
 #include "scenarios/catalogue.h"
 #include "scenarios/topology_builder.h"
+#include "scenarios/validate_network.h"
 
 namespace spes::scenarios {
 
@@ -16,18 +17,6 @@ namespace {
 
 constexpr std::int64_t kMaxExpertBlocks = 1'000'000;
 constexpr std::int64_t kMaxNodes = 100'000;
-
-// Runs f; what it complains about is said of `path`. A word `drop` in front is left out.
-template <class F>
-void Blame(const Origins& origins, const std::string& path, std::string_view drop, F f) {
-  try {
-    f();
-  } catch (const std::invalid_argument& e) {
-    std::string_view why = e.what();
-    if (why.starts_with(drop)) why.remove_prefix(drop.size());
-    origins.Fail(path, std::string(why));
-  }
-}
 
 void ValidateNodes(const Scenario& s, const Origins& origins) {
   std::int64_t sum = 0;
@@ -46,7 +35,7 @@ void ValidateNodes(const Scenario& s, const Origins& origins) {
                  fmt::format("hold {} nodes; at most {} are allowed", sum, kMaxNodes));
   }
   const int nodes = NodeCount(s);
-  Blame(origins, count > 0 ? "nodes.count" : "nodes.groups", "", [&] {
+  origins.Blame(count > 0 ? "nodes.count" : "nodes.groups", "", [&] {
     trainer::MakeAllocation(s.sync.allocation, *trainer::MakeBlockTable(s.model), nodes);
   });
   if (s.sync.quorum > nodes) {
@@ -136,7 +125,7 @@ void ValidateData(const Scenario& s, const Origins& origins) {
       origins.Fail(path, fmt::format("another domain is called '{}' as well", domain.name));
     }
     if (!domain.corpus.empty()) {
-      Blame(origins, path, "", [&] { FindCorpus(InstalledCatalogue(), domain.corpus); });
+      origins.Blame(path, "", [&] { FindCorpus(InstalledCatalogue(), domain.corpus); });
     }
   }
   const bool pieces = data.tokenizer == trainer::TokenizerKind::kSentencePiece;
@@ -181,8 +170,7 @@ void Validate(const Scenario& scenario, const Origins& origins) {
   ValidateNodes(scenario, origins);
   ValidateMerge(scenario, origins);
   ValidateData(scenario, origins);
-  Blame(origins, "network", "network: ", [&] { BuildTopology(scenario); });
-  Blame(origins, "network.tcp", "", [&] { scenario.network.tcp.Validate(); });
+  ValidateNetwork(scenario, origins);
 }
 
 }  // namespace spes::scenarios

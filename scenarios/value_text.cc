@@ -80,6 +80,9 @@ std::string Expected(const Field& field, const Value& value) {
                  },
                  [](std::string*) -> std::string { return "a text"; },
                  [&](sim::Time*) { return "a duration" + range + ", such as '40 ms'"; },
+                 [&](std::optional<double>*) {
+                   return fmt::format("'{}' or a rate{}, such as '100 Mbps'", kUnset, range);
+                 },
                  [&](std::optional<sim::Time>*) {
                    return fmt::format("'{}' or a duration{}, such as '40 ms'", kUnset, range);
                  },
@@ -130,6 +133,14 @@ void SetFromText(const Field& field, const Value& value, const std::string& text
                           const auto parsed = sim::ParseDuration(text);
                           set(*t, parsed, seconds(parsed));
                         },
+                        [&](std::optional<double>* x) {
+                          if (text == kUnset) {
+                            x->reset();
+                            return;
+                          }
+                          const auto parsed = sim::ParseBitRate(text);
+                          set(*x, parsed, parsed.value_or(0));
+                        },
                         [&](std::optional<sim::Time>* t) {
                           if (text == kUnset) {
                             t->reset();
@@ -169,6 +180,9 @@ std::string ToText(const Field& field, const Value& value) {
             return field.unit == Unit::kBitRate ? sim::FormatBitRate(*x) : fmt::format("{}", *x);
           },
           [](std::string* s) { return *s; }, [](sim::Time* t) { return sim::FormatDuration(*t); },
+          [](std::optional<double>* x) {
+            return *x ? sim::FormatBitRate(**x) : std::string(kUnset);
+          },
           [](std::optional<sim::Time>* t) {
             return *t ? sim::FormatDuration(**t) : std::string(kUnset);
           },

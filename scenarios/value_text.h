@@ -8,7 +8,7 @@
 
 namespace spes::scenarios {
 
-// The text of a duration that is not set.
+// The text of a duration or rate that is not set.
 inline constexpr const char* kUnset = "none";
 
 // Sets the value. Throws std::invalid_argument with one line, without place or path, when the text

@@ -7,14 +7,12 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
+
+#include "scenarios/text_file.h"
 
 namespace spes::scenarios {
 
@@ -22,7 +20,7 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxNodes = 1'000'000;  // aliases of aliases could grow without bound
-constexpr std::size_t kLineWidth = 100;
+constexpr std::size_t kLineWidth = 160;       // a path or a node group in a line
 
 [[noreturn]] void Fail(const Place& place, const std::string& why) {
   throw std::invalid_argument(fmt::format("{}: {}", place.Text(), why));
@@ -246,25 +244,13 @@ Tree ParseYaml(const std::string& text, const std::string& source, bool lines) {
     }
   } catch (const YAML::Exception& e) {
     Fail(e.mark.is_null() ? Place{source, 0} : builder.At(e.mark),
-         fmt::format("this is not YAML: {}", e.msg));
+         fmt::format("this is not YAML: {}", OneLine(e.msg)));
   }
   return std::move(builder.root());
 }
 
 Tree ReadYaml(const std::string& path) {
-  if (std::filesystem::is_directory(path)) {
-    throw std::invalid_argument(fmt::format("{}: is a folder, not a file", path));
-  }
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  // An empty file would set the failure bit.
-  if (in && in.peek() != std::ifstream::traits_type::eof()) text << in.rdbuf();
-  if (in.bad() || !in.is_open() || text.bad()) {
-    throw std::invalid_argument(
-        fmt::format("{}: cannot be read: {}", path, std::strerror(errno != 0 ? errno : EIO)));
-  }
-  Tree tree = ParseYaml(text.str(), path);
+  Tree tree = ParseYaml(ReadText(path), path);
   if (tree.kind == Tree::Kind::kNull) {
     throw std::invalid_argument(fmt::format("{}: the file is empty", path));
   }

@@ -55,8 +55,21 @@ network:
       b: b
       rtt: 80 ms
       rate: 1 Gbps
+      rate_back: 300 Mbps
       loss: 1e-4
+      conditions:
+        diurnal: {depth: 0.3}
+        outages:
+          - {at: 1 min, duration: 5 s, every: 1 h}
+        cross_traffic: [{rate: 10 Mbps, on: 1 s, off: 2 s}]
+  sites:
+    - name: a
+      link: {up: 30 Mbps}
   coordinator_site: b
+  background:
+    - from: a
+      to: b
+      size: 1 MB
   tcp:
     streams: 4
     congestion: reno

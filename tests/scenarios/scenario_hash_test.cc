@@ -19,7 +19,11 @@ TEST(ScenarioHash, IsOfWhatDeterminesTheResult) {
   for (const char* change :
        {"seed=2", "model.layers=5", "data.held_out=0.03", "data.domains.0.name=other",
         "training.lr=0.0030000000000000005", "nodes.compute.jitter=0.1", "nodes.count=4",
-        "sync.every=6", "sync.deadline=1 h", "network.fidelity=ideal", "network.tcp.seed=2"}) {
+        "sync.every=6", "sync.deadline=1 h", "network.fidelity=ideal", "network.tcp.seed=2",
+        "network.tcp.coarse_factor=3", "network.routing=shortest", "network.trace_interval=1 s",
+        "network.coordinator_link.conditions.diurnal.depth=0.1",
+        "network.coordinator_link.loss_burst=2", "network.sites=[{name: lan}]",
+        "network.background=[{}]", "network.background=[{flows: 2}]"}) {
     EXPECT_NE(HashWith({change}), hash) << change;
   }
 }
@@ -34,6 +38,26 @@ TEST(ScenarioHash, FilesCountByTheirContent) {
   };
   EXPECT_EQ(hash(a), hash(b));
   EXPECT_NE(hash(a), hash(c));
+}
+
+TEST(ScenarioHash, TracesCountByTheirContent) {
+  const TempFolder folder;
+  const std::string a = folder.Write("a.trace", "1\n"), b = folder.Write("b.trace", "1\n");
+  const std::string c = folder.Write("c.trace", "2\n");
+  for (const char* key :
+       {"network.coordinator_link.down_trace=", "network.coordinator_link.up_trace="}) {
+    EXPECT_EQ(HashWith({key + a}), HashWith({key + b})) << key;
+    EXPECT_NE(HashWith({key + a}), HashWith({key + c})) << key;
+    EXPECT_NE(HashWith({key + a}), HashWith({})) << key;
+  }
+  const auto path = [&](const std::string& key, const std::string& file) {
+    return HashWith({"network.paths=[{a: lan, b: wan, " + key + ": " + file + "}]",
+                     "network.coordinator_site=lan"});
+  };
+  for (const char* key : {"trace", "trace_back"}) {
+    EXPECT_EQ(path(key, a), path(key, b)) << key;
+    EXPECT_NE(path(key, a), path(key, c)) << key;
+  }
 }
 
 TEST(ScenarioHash, CorporaCountByTheirContent) {

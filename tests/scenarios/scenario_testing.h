@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -60,6 +61,16 @@ inline const std::string kSmall =
     "model: {experts: 4}\n"
     "data: {domains: [{name: toy, synthetic: true, synthetic_tokens: 1000}]}\n"
     "sync: {every: 5}\n";
+
+// kSmall with one of its four sections replaced.
+inline std::string With(const std::string& section, const std::string& text) {
+  std::string out;
+  std::istringstream in(kSmall);
+  for (std::string line; std::getline(in, line);) {
+    out += (line.starts_with(section + ":") ? section + ": " + text : line) + "\n";
+  }
+  return out;
+}
 
 inline Scenario Parse(const std::string& text, const std::vector<std::string>& overrides = {}) {
   return ParseScenario(text, "s.yaml", overrides);

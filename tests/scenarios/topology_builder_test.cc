@@ -1,5 +1,9 @@
 #include "scenarios/topology_builder.h"
 
+#include <fmt/format.h>
+
+#include <utility>
+
 #include "scenarios/path_matrix.h"
 #include "sim/link_graph.h"
 #include "tests/scenarios/scenario_testing.h"
@@ -85,50 +89,6 @@ TEST(Topology, SitesWithoutANameStandWithTheCoordinator) {
   EXPECT_EQ(named.network.coordinator_site, "home");
 }
 
-TEST(Matrix, TheOneThatComesWithTheProgramIsWhole) {
-  const std::vector<NetworkPath> paths =
-      ReadPathMatrix(SPES_SOURCE_DIR "/scenarios/networks/wan_regions.csv", 0, 1);
-  std::vector<std::string> sites;
-  for (const NetworkPath& p : paths) {
-    if (p.a == p.b) sites.push_back(p.a);
-  }
-  EXPECT_EQ(paths.size(), sites.size() * (sites.size() + 1) / 2);
-  EXPECT_EQ(paths[1].a, "oregon");
-  EXPECT_EQ(paths[1].b, "virginia");
-  EXPECT_EQ(paths[1].rtt, milliseconds(67));
-  EXPECT_DOUBLE_EQ(paths[1].bps, 0.79e9);
-}
-
-TEST(Matrix, RefusesJunk) {
-  const TempFolder folder;
-  const auto error = [&](const std::string& text) {
-    const std::string file = folder.Write("m.csv", text);
-    const std::string message = ErrorOf([&] { ReadPathMatrix(file, 0, 1); });
-    return message.starts_with(file) ? message.substr(file.size()) : message;
-  };
-  const std::string head = "# a comment\r\na,b,rtt_ms,gbps\r\n\r\n";
-  EXPECT_EQ(error(head + "x,y,1,1\r\n"), "no error");
-  EXPECT_EQ(error(head), ":3: holds no path between sites");
-  EXPECT_EQ(error(""), ": holds no path between sites");
-  EXPECT_EQ(error("x,y,1,1\n"), ":1: the first line must be a,b,rtt_ms,gbps, not 'x,y,1,1'");
-  EXPECT_EQ(error(head + "x,y,1\n"),
-            ":4: 'x,y,1' is not two sites, a round trip and a rate: a,b,rtt_ms,gbps");
-  EXPECT_EQ(error(head + "x,,1,1\n"),
-            ":4: 'x,,1,1' is not two sites, a round trip and a rate: a,b,rtt_ms,gbps");
-  EXPECT_EQ(error(head + "x,y,1,1,1\n"),
-            ":4: 'x,y,1,1,1' is not two sites, a round trip and a rate: a,b,rtt_ms,gbps");
-  EXPECT_EQ(error(head + "x,y,-1,1\n"), ":4: rtt_ms '-1' is not a number from 0 to 10000000");
-  EXPECT_EQ(error(head + "x,y,nan,1\n"), ":4: rtt_ms 'nan' is not a number from 0 to 10000000");
-  EXPECT_EQ(error(head + "x,y,1,fast\n"), ":4: gbps 'fast' is not a number from 0 to 1000000");
-  EXPECT_EQ(error(head + "x,y,1,-2\n"), ":4: gbps '-2' is not a number from 0 to 1000000");
-  EXPECT_EQ(error(head + "x,y,1,0\n"), ":4: a rate of 0 gbps carries nothing");
-  EXPECT_EQ(error(head + "x,y,1,1\ny,x,1,1\n"), "no error");
-  EXPECT_EQ(error(head + "x,y,1,1\nx,x,1,1\ny,x,2,1\n"), ":6: y and x have other values in line 4");
-  EXPECT_EQ(error(head + "x,y,1,1\nx,y,1,3\n"), ":5: x and y have other values in line 4");
-  const std::string none = folder.Path("none.csv");
-  EXPECT_EQ(ErrorOf([&] { ReadPathMatrix(none, 0, 1); }), none + ": cannot be read");
-}
-
 TEST(Matrix, MissingPairsMatterWhereSomebodyStands) {
   const TempFolder folder;
   folder.Write("m.csv", "a,b,rtt_ms,gbps\noslo,rome,40,0.5\nrome,bonn,40,0.5\n");
@@ -138,8 +98,174 @@ TEST(Matrix, MissingPairsMatterWhereSomebodyStands) {
   const std::string bad = folder.Write("b.yaml", text + "nodes: {groups: [{site: bonn}]}\n");
   EXPECT_EQ(ErrorOf([&] { ReadScenario(bad); }),
             bad +
-                ":3: network: there is no path between bonn and oslo; give it in network.paths or "
-                "network.matrix");
+                ":3: network: there is no path between sites 'bonn' and 'oslo'; give one, or let "
+                "traffic pass through other sites with routing: shortest");
+}
+
+// oslo –10– hub –20– rome, and a long way directly.
+const std::string kGraph =
+    kRest +
+    "nodes: {groups: [{count: 2, site: oslo}]}\n"
+    "network:\n  routing: shortest\n  coordinator_site: rome\n  paths:\n"
+    "    - {a: oslo, b: hub, rtt: 10 ms, rate: 1 Gbps}\n"
+    "    - {a: rome, b: hub, rtt: 20 ms, rate: 300 Mbps, rate_back: 200 Mbps}\n"
+    "    - {a: oslo, b: rome, rtt: 90 ms, rate: 5 Gbps}\n";
+
+TEST(Topology, AGraphHasSitesWithoutHosts) {
+  const sim::Topology t = BuildTopology(Parse(kGraph));
+  EXPECT_EQ(t.sites, (std::vector<std::string>{"oslo", "rome", "hub"}));
+  EXPECT_EQ(t.routing, sim::Routing::kShortest);
+  EXPECT_TRUE(t.paths[0][0]);
+  EXPECT_FALSE(t.paths[2][2]) << "nobody stands there";
+  const sim::LinkGraph g(t, {});
+  EXPECT_EQ(g.Rtt(0, 2), milliseconds(30));
+  EXPECT_EQ(g.BottleneckBps(0, 2), 200e6) << "from the hub to rome is the way back";
+  EXPECT_EQ(g.BottleneckBps(2, 0), 300e6);
+}
+
+TEST(Topology, DirectTrafficLeavesOtherSitesAside) {
+  const sim::Topology t = BuildTopology(Parse(kGraph, {"network.routing=direct"}));
+  EXPECT_EQ(t.sites, (std::vector<std::string>{"oslo", "rome"}));
+  EXPECT_EQ(sim::LinkGraph(t, {}).Rtt(0, 2), milliseconds(90));
+}
+
+TEST(Topology, MatricesKeepJunctionsForShortestPaths) {
+  const TempFolder folder;
+  folder.Write("l.csv", ",oslo,hub,rome\noslo,0,10,-\nhub,10,0,20\nrome,-,20,\n");
+  const std::string text = kRest +
+                           "nodes: {groups: [{site: oslo}]}\n"
+                           "network: {latency_matrix: l.csv, coordinator_site: rome, path_rate: 70 "
+                           "Mbps, path_loss: 0.1, path_loss_burst: 3, path_queue_bdp: 2";
+  const std::string direct = folder.Write("d.yaml", text + "}\n");
+  EXPECT_EQ(ErrorOf([&] { ReadScenario(direct); }),
+            direct +
+                ":4: network: there is no path between sites 'oslo' and 'rome'; give one, or let "
+                "traffic pass through other sites with routing: shortest");
+  const Scenario s = ReadScenario(folder.Write("s.yaml", text + ", routing: shortest}\n"));
+  EXPECT_EQ(s.network.latency_matrix, "");
+  EXPECT_EQ(s.network.path_bps, NetworkSection{}.path_bps);
+  ASSERT_EQ(s.network.paths.size(), 2u);
+  EXPECT_EQ(s.network.paths[0].loss, 0.1);
+  EXPECT_EQ(s.network.paths[0].loss_burst, 3);
+  EXPECT_EQ(s.network.paths[0].queue_bdp, 2);
+  const sim::LinkGraph g(BuildTopology(s), {});
+  EXPECT_EQ(g.Rtt(0, 1), milliseconds(30));
+  EXPECT_EQ(g.BottleneckBps(0, 1), 70e6);
+}
+
+TEST(Topology, ClustersBehindSharedLinks) {
+  const Scenario s = Parse(
+      kRest +
+      "nodes: {groups: [{count: 2, site: oslo}, {site: rome}]}\n"
+      "network:\n  coordinator_site: rome\n  paths: [{a: oslo, b: rome, rtt: 40 ms, rate: 10 "
+      "Gbps}]\n"
+      "  sites:\n    - {name: oslo, link: {down: 300 Mbps, up: 50 Mbps, rtt: 2 ms, loss: 0.01}}\n");
+  const sim::Topology t = BuildTopology(s);
+  ASSERT_EQ(t.uplinks.size(), 2u);
+  EXPECT_FALSE(t.uplinks[1]);
+  const sim::LinkGraph g(t, {});
+  EXPECT_EQ(g.BottleneckBps(0, 2), 50e6);
+  EXPECT_EQ(g.BottleneckBps(2, 0), 300e6);
+  EXPECT_EQ(g.BottleneckBps(0, 1), 1e9) << "neighbours do not leave their site";
+  EXPECT_EQ(g.Rtt(0, 2), milliseconds(42));
+  EXPECT_NEAR(g.PathLoss(0, 2), 0.01, 1e-12);
+}
+
+TEST(Topology, TracesAndConditionsReachTheLinks) {
+  const TempFolder folder;
+  folder.Write("t.trace", "500\n1000\n");  // 24 kbit/s
+  folder.Write("u.trace", "1\n");          // 12 Mbit/s
+  const Scenario s = ReadScenario(folder.Write(
+      "s.yaml",
+      kRest +
+          "nodes:\n  groups:\n"
+          "    - {count: 2, site: oslo, link: {down_trace: t.trace, up: 5 Mbps, loss_burst: 4,\n"
+          "       conditions: {diurnal: {depth: 0.5, period: 2 h, busiest: 1 h}}}}\n"
+          "network:\n  trace_interval: 500 ms\n  coordinator_site: rome\n"
+          "  coordinator_link: {up_trace: u.trace, conditions: {rtt_steps: [{at: 1 min, extra: 30 "
+          "ms}]}}\n"
+          "  paths:\n    - {a: rome, b: oslo, rate: 1 Gbps, trace_back: u.trace, conditions:\n"
+          "       {outages: [{at: 1 h, duration: 2 min, every: 1 d}],\n"
+          "        cross_traffic: [{rate: 100 Mbps, on: 5 s, off: 10 s}, {rate: 1 Mbps}]}}\n"));
+  const sim::Topology t = BuildTopology(s);
+  ASSERT_TRUE(t.hosts[0].link.down_trace);
+  EXPECT_EQ(t.hosts[0].link.down_trace, t.hosts[1].link.down_trace) << "read once";
+  EXPECT_EQ(t.hosts[0].link.down_trace->period, milliseconds(1000));
+  EXPECT_EQ(t.hosts[0].link.down_trace->steps.size(), 1u);
+  EXPECT_FALSE(t.hosts[0].link.up_trace);
+  EXPECT_EQ(t.hosts[0].link.loss_burst, 4);
+  EXPECT_EQ(t.hosts[0].link.conditions.diurnal.depth, 0.5);
+  EXPECT_EQ(t.hosts[0].link.conditions.diurnal.period, std::chrono::hours(2));
+  EXPECT_EQ(t.hosts[0].link.conditions.diurnal.busiest, std::chrono::hours(1));
+  ASSERT_TRUE(t.hosts[2].link.up_trace);
+  EXPECT_EQ(t.hosts[2].link.conditions.rtt_steps.at(0).extra, milliseconds(30));
+  // Sites are in the order of hosts: 0 is oslo.
+  EXPECT_FALSE(t.paths[1][0]->trace);
+  ASSERT_TRUE(t.paths[0][1]->trace);
+  EXPECT_EQ(t.paths[0][1]->trace->steps.at(0).bps, 12e6);
+  for (const auto& [a, b] : {std::pair(0, 1), std::pair(1, 0)}) {
+    const sim::Conditions& c =
+        t.paths[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)]->conditions;
+    EXPECT_EQ(c.outages.at(0).every, std::chrono::hours(24));
+    EXPECT_EQ(c.outages.at(0).duration, std::chrono::minutes(2));
+    EXPECT_EQ(c.cross_traffic.at(0).mean_off, std::chrono::seconds(10));
+    EXPECT_EQ(c.cross_traffic.at(1).bps, 1e6);
+  }
+}
+
+// rate, rate_back, trace and trace_back: what each direction has.
+TEST(Topology, TheWayBack) {
+  const TempFolder folder;
+  const std::string a = folder.Write("a.trace", "1\n"), b = folder.Write("b.trace", "2\n");
+  const auto lines = [&](const std::string& rest) {
+    const sim::Topology t = BuildTopology(
+        Parse(kRest +
+              "nodes: {groups: [{site: x}]}\nnetwork: {coordinator_site: y, paths: [{a: x, "
+              "b: y, rate: 5 Mbps, " +
+              rest + "}]}\n"));
+    const auto text = [](const sim::SitePath& p) {
+      return p.trace ? fmt::format("{}", p.trace->steps[0].bps / 1e6) + " trace"
+                     : fmt::format("{}", p.bps / 1e6);
+    };
+    return text(*t.paths[0][1]) + ", " + text(*t.paths[1][0]);
+  };
+  EXPECT_EQ(lines("rate_back: none"), "5, 5");
+  EXPECT_EQ(lines("rate_back: 7 Mbps"), "5, 7");
+  EXPECT_EQ(lines("trace: " + a), "12 trace, 12 trace");
+  EXPECT_EQ(lines("trace: " + a + ", rate_back: 7 Mbps"), "12 trace, 7");
+  EXPECT_EQ(lines("trace: " + a + ", trace_back: " + b), "12 trace, 6 trace");
+  EXPECT_EQ(lines("rate_back: 7 Mbps, trace_back: " + b), "5, 6 trace");
+}
+
+TEST(Topology, BackgroundHasHostsOfItsOwn) {
+  const Scenario s =
+      Parse(kRest +
+            "nodes: {groups: [{count: 2, site: oslo}]}\n"
+            "network:\n  coordinator_site: rome\n  paths: [{a: oslo, b: rome}]\n  background:\n"
+            "    - {from: rome, to: oslo, flows: 2, streams: 4, link_rate: 40 Mbps}\n"
+            "    - {size: 3 MB, pause: 2 s}\n");
+  const sim::Topology t = BuildTopology(s);
+  ASSERT_EQ(t.hosts.size(), 7u);
+  EXPECT_EQ(t.hosts[2].name, "coordinator");
+  EXPECT_EQ(t.hosts[3].name, "background 0 sender");
+  EXPECT_EQ(t.sites[static_cast<std::size_t>(t.hosts[3].site)], "rome");
+  EXPECT_EQ(t.hosts[4].name, "background 0 receiver");
+  EXPECT_EQ(t.sites[static_cast<std::size_t>(t.hosts[4].site)], "oslo");
+  EXPECT_EQ(t.hosts[4].link.down_bps, 40e6);
+  EXPECT_EQ(t.sites[static_cast<std::size_t>(t.hosts[6].site)], "rome");
+  const std::vector<sim::BackgroundFlow> flows = BuildBackground(s);
+  ASSERT_EQ(flows.size(), 3u);
+  for (int i = 0; i < 2; ++i) {
+    const sim::BackgroundFlow& flow = flows[static_cast<std::size_t>(i)];
+    EXPECT_EQ(flow.from, 3);
+    EXPECT_EQ(flow.to, 4);
+    EXPECT_EQ(flow.streams, 4);
+    EXPECT_EQ(flow.bytes, 0);
+  }
+  EXPECT_EQ(flows[2].from, 5);
+  EXPECT_EQ(flows[2].to, 6);
+  EXPECT_EQ(flows[2].bytes, 3'000'000);
+  EXPECT_EQ(flows[2].mean_pause, std::chrono::seconds(2));
 }
 
 }  // namespace

@@ -5,16 +5,6 @@
 namespace spes::scenarios {
 namespace {
 
-// kSmall with one of its four sections replaced.
-std::string With(const std::string& section, const std::string& text) {
-  std::string out;
-  std::istringstream in(kSmall);
-  for (std::string line; std::getline(in, line);) {
-    out += (line.starts_with(section + ":") ? section + ": " + text : line) + "\n";
-  }
-  return out;
-}
-
 TEST(Validate, Nodes) {
   EXPECT_EQ(ParseError(With("nodes", "{}")),
             "s.yaml:1: nodes.count: there are no nodes; give nodes.count or nodes.groups");
@@ -152,35 +142,6 @@ TEST(Validate, Tokens) {
   EXPECT_EQ(ParseError(kSmall, {"data.tokenizer_model=" + model}),
             "--set data.tokenizer_model=" + model +
                 ": data.tokenizer_model: is for data.tokenizer: sentencepiece");
-}
-
-TEST(Validate, Network) {
-  EXPECT_EQ(ParseError(With("nodes", "{groups: [{site: here}, {site: there}]}")),
-            "s.yaml: network: there is no path between here and there; give it in network.paths or "
-            "network.matrix");
-  EXPECT_EQ(
-      ParseError(kSmall + "network:\n  paths: [{a: x, b: y, rate: 1 Mbps}, {a: y, b: x, rate: 2 "
-                          "Mbps}]\n  coordinator_site: y\nnodes2: {}\n"),
-      "s.yaml:8: unknown key 'nodes2' in 'scenario'; did you mean 'nodes'?");
-  EXPECT_EQ(ParseError(With("nodes", "{groups: [{count: 2, site: x}]}") +
-                       "network:\n  coordinator_site: y\n  paths:\n"
-                       "    - {a: x, b: y, rate: 1 Mbps}\n    - {a: y, b: x, rate: 2 Mbps}\n"),
-            "s.yaml:5: network: y and x have two paths with different values");
-  EXPECT_EQ(
-      ParseError(With("nodes", "{groups: [{count: 2, site: tokio}]}") +
-                 "network: {paths: [{a: tokyo, b: seoul}]}\n"),
-      "s.yaml:1: nodes.groups.0.site: the network has no site 'tokio'; did you mean 'tokyo'?");
-  EXPECT_EQ(ParseError(kSmall + "network:\n  paths:\n    - {a: x, b: y}\n    - {a: x}\n"),
-            "s.yaml:8: network.paths.1: a path needs its two sites, a and b");
-  EXPECT_EQ(ParseError(kSmall + "network:\n  path_loss: 0.1\n"),
-            "s.yaml:6: network.path_loss: is of the paths of network.matrix, which is not given");
-  EXPECT_EQ(
-      ParseError(kSmall + "network:\n  path_queue_bdp: 2\n"),
-      "s.yaml:6: network.path_queue_bdp: is of the paths of network.matrix, which is not given");
-  EXPECT_EQ(
-      ParseError(kSmall + "network: {tcp: {segment_bytes: 100}}\n"),
-      "s.yaml:5: network.tcp.segment_bytes: '100' is not a whole number of at least 536 and at "
-      "most 65000");
 }
 
 TEST(Validate, WithoutAFileOnlyTheKeyIsNamed) {
