@@ -6,6 +6,7 @@
 
 #include "scenarios/printer.h"
 #include "scenarios/topology_builder.h"
+#include "sim/link_graph.h"
 #include "tests/scenarios/scenario_testing.h"
 
 namespace spes::scenarios {
@@ -26,7 +27,7 @@ std::vector<std::string> YamlFiles(const std::string& folder) {
 
 TEST(Shipped, EveryScenarioReadsAndPrintsBack) {
   const std::vector<std::string> files = YamlFiles("scenarios");
-  EXPECT_GE(files.size(), 2u);
+  EXPECT_GE(files.size(), 5u);
   for (const std::string& file : files) {
     SCOPED_TRACE(file);
     const Scenario scenario = ReadScenario(file);
@@ -81,6 +82,42 @@ TEST(Shipped, SixteenUnequalNodesOverSeveralSites) {
                   NodeSpeeds(s)[static_cast<std::size_t>(n)]});
   }
   EXPECT_GE(links.size(), 4u);
+}
+
+Scenario ReadShipped(const std::string& name) {
+  return ReadScenario(SPES_SOURCE_DIR "/scenarios/" + name);
+}
+
+// What goes from one side to the other shares the cable.
+TEST(Shipped, TheTransatlanticGraphHasOneBottleneck) {
+  const Scenario s = ReadShipped("8node_transatlantic.yaml");
+  const sim::LinkGraph g(BuildTopology(s), s.network.tcp);
+  const int coordinator = 8;
+  EXPECT_EQ(g.Rtt(0, coordinator), std::chrono::milliseconds(4 + 9 + 14 + 1));
+  EXPECT_EQ(g.Rtt(4, coordinator), std::chrono::milliseconds(4 + 8 + 70 + 14 + 1));
+  EXPECT_EQ(g.BottleneckBps(coordinator, 4), 150e6);
+  EXPECT_EQ(g.BottleneckBps(4, coordinator), 80e6);
+  const auto cable = [&](int node) { return g.Route(node, coordinator)[2]; };
+  EXPECT_EQ(g.links()[static_cast<std::size_t>(cable(4))].name, "new_york → london");
+  EXPECT_EQ(cable(4), cable(6));
+  EXPECT_EQ(BuildBackground(s).size(), 1u);
+}
+
+TEST(Shipped, ClustersShareTheirSitesLinks) {
+  const Scenario s = ReadShipped("8node_clusters.yaml");
+  const sim::LinkGraph g(BuildTopology(s), s.network.tcp);
+  EXPECT_EQ(g.BottleneckBps(0, 8), 200e6);
+  EXPECT_EQ(g.BottleneckBps(8, 4), 300e6);
+  EXPECT_EQ(g.Route(0, 8)[1], g.Route(3, 8)[1]);
+  EXPECT_FALSE(g.links()[static_cast<std::size_t>(g.Route(4, 8)[1])].rate.constant()) << "diurnal";
+}
+
+TEST(Shipped, MobileNodesHaveRecordedLinks) {
+  const Scenario s = ReadShipped("4node_mobile.yaml");
+  const sim::LinkGraph g(BuildTopology(s), s.network.tcp);
+  EXPECT_NEAR(g.BottleneckBps(4, 2), 6.9e6, 0.2e6);
+  EXPECT_NEAR(g.BottleneckBps(3, 4), 2.1e6, 0.2e6);
+  EXPECT_EQ(g.BottleneckBps(4, 0), 500e6);
 }
 
 }  // namespace

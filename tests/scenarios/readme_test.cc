@@ -1,0 +1,47 @@
+// The scenarios that README.md shows can be read.
+
+#include "scenarios/text_file.h"
+#include "tests/scenarios/scenario_testing.h"
+
+namespace spes::scenarios {
+namespace {
+
+// The blocks between ```yaml and ```.
+std::vector<std::string> YamlBlocks(const std::string& text) {
+  std::vector<std::string> blocks;
+  bool inside = false;
+  for (const std::string_view line : Lines(text)) {
+    if (inside && line == "```") {
+      inside = false;
+    } else if (inside) {
+      blocks.back() += std::string(line) + "\n";
+    } else if (line == "```yaml") {
+      inside = true;
+      blocks.emplace_back();
+    }
+  }
+  return blocks;
+}
+
+TEST(Readme, EveryScenarioReads) {
+  const std::vector<std::string> blocks = YamlBlocks(ReadText(SPES_SOURCE_DIR "/README.md"));
+  EXPECT_GE(blocks.size(), 6u);
+  for (const std::string& block : blocks) {
+    SCOPED_TRACE(block);
+    const std::string rest =
+        "model: {experts: 4}\nsync: {every: 5}\n"
+        "data: {domains: [{name: toy, synthetic: true, synthetic_tokens: 1000}]}\n";
+    EXPECT_EQ(ParseError(block + rest), "no error");
+  }
+}
+
+// The table names all of them.
+TEST(Readme, EveryLevelIsExplained) {
+  const std::string text = ReadText(SPES_SOURCE_DIR "/README.md");
+  for (const char* level : {"packet", "coarse", "hybrid", "fluid", "ideal"}) {
+    EXPECT_NE(text.find(std::string("\n| `") + level + "` |"), std::string::npos) << level;
+  }
+}
+
+}  // namespace
+}  // namespace spes::scenarios
