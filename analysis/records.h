@@ -47,8 +47,8 @@ struct NodeRoundRecord {
 
 struct FlowRecord {
   std::uint64_t flow = 0;
-  std::int32_t from = 0, to = 0;  // nodes; the coordinator is −1
-  std::string message = {};       // kind of the message carried
+  std::int32_t from = 0, to = 0;  // nodes; the coordinator is −1, further ones −2, −3, …
+  std::string message = {};       // kind of the message carried, or the exchange pattern
   std::int32_t round = 0;
   double start_s = 0, end_s = 0;
   std::int64_t bytes = 0, wire_bytes = 0, retransmitted_bytes = 0, retransmissions = 0, drops = 0;

@@ -23,6 +23,17 @@ IndexLists BySender(const TrafficPlan& plan, int hosts) {
   });
 }
 
+// Each sender and receiver once, in order.
+std::vector<std::pair<int, int>> PairsOf(const TrafficPlan& plan) {
+  std::vector<std::pair<int, int>> pairs;
+  for (const Transfer& each : plan.transfers) {
+    if (each.from != each.to) pairs.emplace_back(each.from, each.to);
+  }
+  std::sort(pairs.begin(), pairs.end());
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  return pairs;
+}
+
 }  // namespace
 
 PlanRunner::PlanRunner(TrafficPlan plan, int hosts, Network& network, Options options,
@@ -33,7 +44,13 @@ PlanRunner::PlanRunner(TrafficPlan plan, int hosts, Network& network, Options op
       options_(options),
       events_(std::move(events)),
       dependents_(plan_),
-      outgoing_(BySender(plan_, hosts)) {
+      outgoing_(BySender(plan_, hosts)),
+      pairs_(PairsOf(plan_)) {
+  for (const Transfer& each : plan_.transfers) {
+    const auto found =
+        std::lower_bound(pairs_.begin(), pairs_.end(), std::pair(each.from, each.to));
+    pair_of_.push_back(each.from == each.to ? -1 : static_cast<int>(found - pairs_.begin()));
+  }
   if (options.streams < 1) {
     throw std::invalid_argument(
         fmt::format("a traffic plan with {} streams per transfer: at least 1", options.streams));
@@ -49,13 +66,7 @@ PlanRunner::~PlanRunner() {
 }
 
 void PlanRunner::Prepare() {
-  std::vector<std::pair<int, int>> pairs;
-  for (const Transfer& each : plan_.transfers) {
-    if (each.from != each.to) pairs.emplace_back(each.from, each.to);
-  }
-  std::sort(pairs.begin(), pairs.end());
-  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
-  for (const auto& [from, to] : pairs) network_.Prepare(from, to, options_.streams);
+  for (const auto& [from, to] : pairs_) network_.Prepare(from, to, options_.streams);
 }
 
 void PlanRunner::Begin() {
@@ -68,6 +79,8 @@ void PlanRunner::Begin() {
   open_.assign(hosts, 1);
   sending_.assign(hosts, 0);
   queues_.assign(hosts, {});
+  taken_.assign(pairs_.size(), false);
+  behind_.assign(pairs_.size(), {});
   startable_ = {};
   active_.clear();
   waits_.clear();
@@ -109,13 +122,24 @@ void PlanRunner::Drain() {
 }
 
 void PlanRunner::Start(int i) {
-  const auto from = static_cast<std::size_t>(transfer(i).from);
-  if (transfer(i).from == transfer(i).to) {
-    Complete(i);
-  } else if (options_.sends > 0 && sending_[from] >= options_.sends) {
-    queues_[from].push(i);
-  } else {
-    Launch(i);
+  if (transfer(i).from == transfer(i).to) return Complete(i);
+  const auto pair = static_cast<std::size_t>(pair_of_[static_cast<std::size_t>(i)]);
+  if (taken_[pair]) {
+    behind_[pair].push(i);
+    return;
+  }
+  taken_[pair] = true;
+  queues_[static_cast<std::size_t>(transfer(i).from)].push(i);
+  Pump(transfer(i).from);
+}
+
+void PlanRunner::Pump(int host) {
+  const auto from = static_cast<std::size_t>(host);
+  Queue& queue = queues_[from];
+  while (!queue.empty() && (options_.sends == 0 || sending_[from] < options_.sends)) {
+    const int next = queue.top();
+    queue.pop();
+    Launch(next);
   }
 }
 
@@ -141,12 +165,14 @@ void PlanRunner::OnFlow(int i, std::uint64_t run, const FlowResult& result) {
     return;
   }
   const auto from = static_cast<std::size_t>(transfer(i).from);
+  const auto pair = static_cast<std::size_t>(pair_of_[static_cast<std::size_t>(i)]);
   --sending_[from];
-  if (!queues_[from].empty()) {
-    const int next = queues_[from].top();
-    queues_[from].pop();
-    Launch(next);
+  taken_[pair] = !behind_[pair].empty();
+  if (taken_[pair]) {
+    queues_[from].push(behind_[pair].top());
+    behind_[pair].pop();
   }
+  Pump(transfer(i).from);
   Complete(i);
   Drain();
 }

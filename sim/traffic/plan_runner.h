@@ -7,6 +7,7 @@
 #include <memory>
 #include <queue>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "sim/network.h"
@@ -15,15 +16,17 @@
 
 namespace spes::sim {
 
-// Single-threaded, driven by the network: whoever steps the EventLoop sees the callbacks. A plan
-// can be run any number of times, one after the other. Over a run, O(transfers + dependencies)
-// besides the network's own work, and a logarithm where sends are limited.
+// Single-threaded, driven by the network: whoever steps the EventLoop sees the callbacks. From one
+// host to another goes one transfer at a time, as over the connection that they keep; what could
+// start meanwhile waits, and the first in the plan's order goes next. A plan can be run any number
+// of times, one after the other. Over a run, O(transfers + dependencies) besides the network's own
+// work, and a logarithm for what waits.
 class PlanRunner {
  public:
   struct Options {
     int streams = 1;  // parallel connections of each transfer
-    // Transfers that a host sends at once, at most; what may start beyond that waits, and the
-    // first in the plan's order goes next. 0: no limit.
+    // Transfers that a host sends at once, to whatever hosts, at most; again the first in the
+    // plan's order goes next. 0: no limit.
     int sends = 0;
   };
 
@@ -71,6 +74,7 @@ class PlanRunner {
   void Release(int transfer);
   void Drain();
   void Start(int transfer);
+  void Pump(int host);
   void Launch(int transfer);
   void OnFlow(int transfer, std::uint64_t run, const FlowResult& result);
   void Complete(int transfer);
@@ -83,7 +87,9 @@ class PlanRunner {
   Options options_;
   Events events_;
   Dependents dependents_;
-  IndexLists outgoing_;  // transfers by sender, in plan order
+  IndexLists outgoing_;                     // transfers by sender, in plan order
+  std::vector<std::pair<int, int>> pairs_;  // from, to: of transfers that are no joints
+  std::vector<int> pair_of_;                // [transfer] index of pairs_; −1: a joint
 
   bool running_ = false;
   bool draining_ = false;
@@ -93,7 +99,9 @@ class PlanRunner {
   std::vector<int> waits_;          // [transfer] what it still waits for, its sender included
   std::vector<std::int64_t> open_;  // [host] transfers not over yet, and 1 until it is ready
   std::vector<int> sending_;        // [host] flows under way
-  std::vector<Queue> queues_;       // [host] transfers that may start and wait for their turn
+  std::vector<Queue> queues_;       // [host] transfers whose turn it is, one of each pair at most
+  std::vector<bool> taken_;         // [pair] one is under way or in the host's queue
+  std::vector<Queue> behind_;       // [pair] others that may start
   std::queue<int> startable_;
   std::set<FlowId> active_;
   std::shared_ptr<char> alive_ = std::make_shared<char>();  // flows may outlive the runner

@@ -34,6 +34,9 @@ Coordinator::Coordinator(CoordinatorConfig config, Allocation allocation, World 
       on_published_(std::move(on_published)),
       members_(static_cast<std::size_t>(allocation_.nodes())),
       delivered_(world_.blocks.size(), 0) {
+  if (!config_.charge) {
+    config_.charge = [this](NodeId, const Message& message) { return WireBytes(message, *table_); };
+  }
   for (BlockId id = 0; id < table_->size(); ++id)
     owners_.push_back(allocation_.trainers(id).front());
   on_published_({0, 0, sim::ToSeconds(runtime_.Now()), 0, world_});
@@ -200,7 +203,7 @@ void Coordinator::On(NodeId from, const Offer& m) {
   const auto fault = CheckOffer(m, order_, allocation_.blocks(from), *table_);
   // What is not of this model has no size that could be counted.
   const bool sized = !fault || fault->reason != RejectReason::kUnexpected;
-  const std::int64_t bytes = sized ? WireBytes(m, *table_) : kFrameBytes;
+  const std::int64_t bytes = sized ? config_.charge(from, m) : kFrameBytes;
   bytes_so_far_ += bytes;
   record_.up_bytes += bytes;
   if (peer.state != MemberState::kTraining || m.order.round != peer.round) {
@@ -427,7 +430,7 @@ void Coordinator::Refuse(NodeId to, RejectReason reason, std::int32_t round, std
 }
 
 void Coordinator::Send(NodeId to, Message message) {
-  const std::int64_t bytes = WireBytes(message, *table_);
+  const std::int64_t bytes = config_.charge(to, message);
   bytes_so_far_ += bytes;
   runtime_.Send(to, std::move(message), bytes);
 }

@@ -28,6 +28,8 @@ struct CoordinatorConfig {
   int quorum = 0;                // uploads that end a round; 0: all live nodes
   // A round ends then, with what has arrived (at least one); so does the wait for peers to join.
   std::optional<sim::Time> deadline;
+  // Bytes that count for a message between the coordinator and the node; empty: its own.
+  std::function<std::int64_t(NodeId, const Message&)> charge;
 };
 
 // A published round, for whoever saves or evaluates it. Copying the world copies pointers.

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <limits>
 #include <utility>
+
+#include "trainer/runtime/flow_record.h"
 
 namespace spes::trainer {
 
@@ -72,7 +73,37 @@ void SimRuntime::Connect(NodeId id, OnMessage on_message, OnLost lost) {
   At(id).on_lost = std::move(lost);
 }
 
+void SimRuntime::UseExchange(std::shared_ptr<const ExchangeSchedule> schedule, int sends) {
+  exchange_ = std::make_unique<PlannedExchange>(
+      std::move(schedule), network_, recorder_,
+      sim::PlanRunner::Options{.streams = streams_, .sends = sends}, [this](NodeId node) {
+        // Not at once: the node may be in the middle of sending.
+        loop_.After(sim::Time{0}, [this, node] {
+          const Transfer offer = std::move(offers_.extract(node).mapped());
+          Deliver(node, kCoordinator, offer);
+        });
+      });
+}
+
+// False for what travels within its message.
+bool SimRuntime::SendByExchange(NodeId from, NodeId to, Transfer& transfer) {
+  if (!exchange_) return false;
+  if (std::holds_alternative<Update>(transfer.message)) {
+    loop_.After(sim::Time{0},
+                [this, from, to, transfer = std::move(transfer)] { Deliver(from, to, transfer); });
+    return true;
+  }
+  const std::int32_t round = RoundOf(transfer.message);
+  if (!std::holds_alternative<Offer>(transfer.message) || !exchange_->Awaits(from, round)) {
+    return false;
+  }
+  offers_.emplace(from, std::move(transfer));
+  exchange_->Ready(from, round);
+  return true;
+}
+
 void SimRuntime::Send(NodeId from, NodeId to, Transfer transfer) {
+  if (SendByExchange(from, to, transfer)) return;
   if (!IsBulk(transfer.message)) return Start(from, to, std::move(transfer));
   Channel& channel = channels_[{from, to}];
   if (channel.busy) {
@@ -97,30 +128,15 @@ void SimRuntime::Start(NodeId from, NodeId to, Transfer transfer) {
                  });
 }
 
+void SimRuntime::Deliver(NodeId from, NodeId to, const Transfer& transfer) {
+  At(to).on_message(from, transfer.message);
+  if (transfer.delivered) transfer.delivered();
+}
+
 void SimRuntime::OnFlowDone(NodeId from, NodeId to, const Transfer& transfer,
                             const sim::FlowResult& result) {
-  const auto seconds = [](const std::optional<sim::Time>& t) {
-    return t ? sim::ToSeconds(*t) : std::numeric_limits<double>::quiet_NaN();
-  };
-  analysis::FlowRecord record;
-  record.flow = result.id;
-  record.from = from;
-  record.to = to;
-  record.message = Name(transfer.message);
-  record.round = RoundOf(transfer.message);
-  record.start_s = sim::ToSeconds(result.start);
-  record.end_s = sim::ToSeconds(result.end);
-  record.bytes = result.delivered_bytes;
-  record.wire_bytes = result.wire_bytes;
-  record.retransmitted_bytes = result.retransmitted_bytes;
-  record.retransmissions = result.retransmissions;
-  record.drops = result.dropped_packets;
-  record.rtt_min_s = seconds(result.rtt_min);
-  record.rtt_mean_s = seconds(result.rtt_mean);
-  const double duration = record.end_s - record.start_s;
-  record.goodput_bps = duration > 0 ? 8.0 * static_cast<double>(record.bytes) / duration : 0;
-  record.outcome = sim::Name(result.outcome);
-  recorder_.Record(record);
+  recorder_.Record(MakeFlowRecord(result, from, to, std::string(Name(transfer.message)),
+                                  RoundOf(transfer.message)));
 
   if (IsBulk(transfer.message)) {
     Channel& channel = channels_[{from, to}];
@@ -132,11 +148,7 @@ void SimRuntime::OnFlowDone(NodeId from, NodeId to, const Transfer& transfer,
       Start(from, to, std::move(next));
     }
   }
-  if (result.outcome == sim::FlowOutcome::kDone) {
-    At(to).on_message(from, transfer.message);
-    if (transfer.delivered) transfer.delivered();
-    return;
-  }
+  if (result.outcome == sim::FlowOutcome::kDone) return Deliver(from, to, transfer);
   const std::string reason =
       fmt::format("{} {}: the transfer {} after {} bytes", Name(transfer.message),
                   RoundOf(transfer.message), sim::Name(result.outcome), result.delivered_bytes);

@@ -15,6 +15,7 @@
 #include "sim/network.h"
 #include "trainer/protocol/runtime.h"
 #include "trainer/runtime/compute_pool.h"
+#include "trainer/runtime/planned_exchange.h"
 
 namespace spes::trainer {
 
@@ -41,6 +42,12 @@ class SimRuntime {
   // Before the first message. `lost` may be empty.
   void Connect(NodeId id, OnMessage on_message, OnLost lost = {});
 
+  // From now on the parameters of the rounds travel by the plans of `schedule`: an offer stands for
+  // the node's readiness and reaches the coordinator when its part of the round is over; updates
+  // take no time. All other messages travel as before. `sends`: transfers of a host at once, 0: no
+  // limit. Before the first message. A transfer that fails ends the run, see planned_exchange.h.
+  void UseExchange(std::shared_ptr<const ExchangeSchedule> schedule, int sends);
+
   // Called about every 0.1 s of wall time while virtual time waits for work; must not touch the
   // loop.
   void OnIdle(std::function<void()> f) { on_idle_ = std::move(f); }
@@ -64,7 +71,9 @@ class SimRuntime {
   int Host(NodeId id) const { return id == kCoordinator ? nodes_ : id; }
   Endpoint& At(NodeId id) { return *endpoints_[static_cast<std::size_t>(Host(id))]; }
   void Send(NodeId from, NodeId to, Transfer transfer);
+  bool SendByExchange(NodeId from, NodeId to, Transfer& transfer);
   void Start(NodeId from, NodeId to, Transfer transfer);
+  void Deliver(NodeId from, NodeId to, const Transfer& transfer);
   void OnFlowDone(NodeId from, NodeId to, const Transfer& transfer, const sim::FlowResult& result);
 
   sim::EventLoop& loop_;
@@ -77,6 +86,8 @@ class SimRuntime {
   double waited_s_ = 0;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;  // [host]
   std::map<std::pair<NodeId, NodeId>, Channel> channels_;
+  std::unique_ptr<PlannedExchange> exchange_;  // null: parameters travel within the messages
+  std::map<NodeId, Transfer> offers_;          // of nodes whose part of the exchange goes on
 };
 
 }  // namespace spes::trainer

@@ -96,10 +96,20 @@ TEST_F(PlanRunnerTest, LimitedSendsGoInPlanOrder) {
 }
 
 TEST_F(PlanRunnerTest, TwoSendsAtOnceAreTwo) {
-  Make({{{0, 1, 10, {}}, {0, 1, 30, {}}, {0, 1, 10, {}}, {0, 1, 10, {}}}}, 2, {.sends = 2});
-  ReadyAll(2);
+  Make({{{0, 1, 10, {}}, {0, 2, 30, {}}, {0, 3, 10, {}}, {0, 4, 10, {}}}}, 5, {.sends = 2});
+  ReadyAll(5);
   loop.Run();
   EXPECT_THAT(flows, ElementsAre(Pair(0, 0us), Pair(2, 10us), Pair(1, 0us), Pair(3, 20us)));
+}
+
+// As messages of the protocol do, see SimRuntime.
+TEST_F(PlanRunnerTest, BetweenTwoHostsGoesOneAfterTheOther) {
+  // Transfer 1 may start last, and passes 3 by then; 2 goes the other way.
+  Make({{{0, 1, 10, {}}, {0, 1, 20, {2}}, {1, 0, 5, {}}, {0, 1, 30, {}}, {0, 2, 15, {}}}}, 3);
+  ReadyAll(3);
+  loop.Run();
+  EXPECT_THAT(flows,
+              ElementsAre(Pair(2, 0us), Pair(0, 0us), Pair(4, 0us), Pair(1, 10us), Pair(3, 30us)));
 }
 
 TEST_F(PlanRunnerTest, AFailedFlowEndsTheRunOnce) {
@@ -107,7 +117,7 @@ TEST_F(PlanRunnerTest, AFailedFlowEndsTheRunOnce) {
     if (flow.bytes == 20) return ScriptedNetwork::Fate{20us, FlowOutcome::kStalled};
     return ScriptedNetwork::Fate{std::chrono::microseconds(flow.bytes)};
   };
-  Make({{{0, 1, 10, {}}, {0, 1, 20, {}}, {0, 1, 90, {}}, {1, 2, 5, {1}}, {1, 2, 5, {0}}}}, 3);
+  Make({{{0, 1, 10, {}}, {1, 0, 20, {}}, {2, 1, 90, {}}, {1, 2, 5, {1}}, {1, 2, 5, {0}}}}, 3);
   ReadyAll(3);
   loop.Run();
   ASSERT_TRUE(failure);
