@@ -5,33 +5,15 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "app/make_network.h"
+#include "scenarios/exchange.h"
 #include "scenarios/scenario_hash.h"
 #include "scenarios/topology_builder.h"
 #include "trainer/model_node.h"
-#ifdef SPES_NS3
-#include "sim/ns3/packet_network.h"
-#endif
 
 namespace spes::app {
 
 namespace {
-
-std::unique_ptr<sim::Network> MakeNetwork(const scenarios::Scenario& scenario) {
-  const sim::Topology topology = scenarios::BuildTopology(scenario);
-  sim::TcpConfig tcp = scenario.network.tcp;
-  // Losses follow the run's seed, and can be drawn anew on their own.
-  tcp.seed = scenario.seed * 1'000'003 + scenario.network.tcp.seed;
-  if (scenario.network.fidelity == scenarios::Fidelity::kIdeal) {
-    return sim::MakeIdealNetwork(topology, tcp);
-  }
-#ifdef SPES_NS3
-  return sim::MakePacketNetwork(topology, tcp);
-#else
-  throw std::invalid_argument(
-      "network.fidelity: packet needs ns-3, which this program was built without; use ideal, or "
-      "build with -DSPES_NS3=ON");
-#endif
-}
 
 trainer::CoordinatorConfig MakeCoordinatorConfig(const scenarios::Scenario& scenario) {
   trainer::CoordinatorConfig config;
@@ -72,7 +54,7 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
     : stop_(stop),
       allocation_(trainer::MakeAllocation(scenario.sync.allocation, *world.table,
                                           scenarios::NodeCount(scenario))),
-      network_(MakeNetwork(scenario)),
+      network_(MakeNetwork(scenario, scenarios::BuildTopology(scenario))),
       loop_(network_.get()),
       runtime_(loop_, *network_, pool, recorder, allocation_.nodes(),
                scenario.network.tcp.streams) {
@@ -82,7 +64,17 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
                        static_cast<double>(scenario.training.sequences * scenario.training.context);
   const auto cost = std::make_shared<const trainer::CostModel>(
       scenario.nodes.compute, scenarios::NodeSpeeds(scenario), flops, scenario.seed);
-  const trainer::CoordinatorConfig config = MakeCoordinatorConfig(scenario);
+  trainer::CoordinatorConfig config = MakeCoordinatorConfig(scenario);
+  if (scenario.network.exchange.pattern != sim::ExchangePattern::kCoordinator) {
+    const auto schedule = std::make_shared<const trainer::ExchangeSchedule>(
+        *world.table, allocation_,
+        scenarios::BuildExchange(scenario, scenarios::BuildTopology(scenario)));
+    runtime_.UseExchange(schedule, scenario.network.exchange.sends);
+    config.charge = [schedule, table = world.table](trainer::NodeId node,
+                                                    const trainer::Message& m) {
+      return schedule->Charge(node, m, *table);
+    };
+  }
   const std::string world_hash = trainer::WorldHash(world);
 
   coordinator_ = std::make_unique<trainer::Coordinator>(config, allocation_, world,

@@ -125,6 +125,33 @@ static void Describe(sim::TcpConfig& tcp, Visitor& v) {
   v.OnValue({"seed", "Seed of the random losses and conditions."}, &tcp.seed);
 }
 
+static void Describe(ExchangeSection& exchange, Visitor& v) {
+  using sim::ExchangePattern;
+  OneOf<ExchangePattern>(
+      v,
+      {"pattern",
+       "coordinator: every node sends to the coordinator and receives from it; coordinators: "
+       "several of them, with the blocks divided among them; ring: reduce-scatter and all-gather "
+       "around the nodes; direct: each to each; tree: through the first node of every site. The "
+       "trained world does not depend on it."},
+      exchange.pattern,
+      {{"coordinator", ExchangePattern::kCoordinator},
+       {"coordinators", ExchangePattern::kCoordinators},
+       {"ring", ExchangePattern::kRing},
+       {"direct", ExchangePattern::kDirect},
+       {"tree", ExchangePattern::kTree}});
+  v.OnValue({"coordinators",
+             "With the pattern coordinators: the sites of further coordinators beside the one at "
+             "coordinator_site, each with a coordinator_link of its own."},
+            &exchange.coordinators);
+  v.OnValue(
+      {"sends",
+       "With other patterns than coordinator: transfers that a host sends at once, the others "
+       "wait. 0: no limit.",
+       kNotNegative},
+      &exchange.sends);
+}
+
 static void DescribeMatrices(NetworkSection& network, Visitor& v) {
   v.OnValue({"matrix",
              "CSV with the columns a, b, rtt_ms (round trip) and gbps: the paths that are not in "
@@ -210,6 +237,7 @@ void Describe(NetworkSection& network, Visitor& v) {
             &network.coordinator_site);
   Part(v, "coordinator_link", "Access link of the coordinator.", network.coordinator_link,
        NetworkSection{}.coordinator_link);
+  Part(v, "exchange", "How the parameters travel between the nodes.", network.exchange);
   Many(
       v, "background",
       "TCP transfers of others, between hosts of their own at two sites: they share the paths, and "

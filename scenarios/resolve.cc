@@ -123,6 +123,9 @@ std::set<std::string> UsedSites(const Scenario& scenario, const std::vector<Netw
     use(groups[g].site, fmt::format("nodes.groups.{}.site", g));
   }
 
+  const std::vector<std::string>& further = scenario.network.exchange.coordinators;
+  for (const std::string& site : further) use(site, "network.exchange.coordinators");
+
   known.insert(used.begin(), used.end());
   const std::vector<BackgroundSection>& background = scenario.network.background;
   for (std::size_t i = 0; i < background.size(); ++i) {

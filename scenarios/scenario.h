@@ -10,6 +10,7 @@
 
 #include "sim/conditions.h"
 #include "sim/topology.h"
+#include "sim/traffic/patterns.h"
 #include "trainer/cost/cost_model.h"
 #include "trainer/data/config.h"
 #include "trainer/model/config.h"
@@ -91,6 +92,13 @@ struct BackgroundSection {
   double link_bps = 10e9;                          // access of the two hosts
 };
 
+// How the parameters travel; see sim/traffic/patterns.h.
+struct ExchangeSection {
+  sim::ExchangePattern pattern = sim::ExchangePattern::kCoordinator;
+  std::vector<std::string> coordinators;  // sites of further ones, for the pattern coordinators
+  int sends = 0;                          // of a host at once; 0: no limit
+};
+
 // Sites exist by being named: in `paths`, in a matrix, by a group or by the coordinator. With
 // routing direct every pair of sites where somebody stands needs a path, given inline or by a
 // matrix; with routing shortest they must be connected, if only through other sites. Within a site
@@ -111,6 +119,7 @@ struct NetworkSection {
   sim::Time trace_interval = std::chrono::milliseconds(100);  // over which traces are averaged
   std::string coordinator_site;                               // empty: the first of the network
   LinkSection coordinator_link{{.down_bps = 10e9, .up_bps = 10e9}};
+  ExchangeSection exchange;
   std::vector<BackgroundSection> background;
   sim::TcpConfig tcp;
 };

@@ -79,6 +79,10 @@ class Builder {
       topology_.hosts.push_back(
           {fmt::format("background {} receiver", i), Site(background.to), link});
     }
+    for (const std::string& site : network_.exchange.coordinators) {
+      topology_.hosts.push_back({fmt::format("coordinator {}", ++coordinators_), Site(site),
+                                 Access(network_.coordinator_link)});
+    }
     peopled_ = topology_.sites.size();
   }
 
@@ -121,7 +125,8 @@ class Builder {
   const NetworkSection& network_;
   sim::Topology topology_;
   std::map<std::string, int> index_;  // of sites
-  std::size_t peopled_ = 0;           // sites with hosts; they come first
+  int coordinators_ = 1;
+  std::size_t peopled_ = 0;  // sites with hosts; they come first
   std::map<std::string, std::shared_ptr<const sim::RateTrace>> traces_;
 };
 

@@ -17,7 +17,8 @@ std::vector<double> NodeSpeeds(const Scenario& scenario);
 
 // Hosts 0 to N − 1 are the nodes ("node 0", …), host N the coordinator ("coordinator"), and behind
 // it a sender and a receiver for each entry of network.background ("background 0 sender",
-// "background 0 receiver", …). Reads the files of traces. The scenario must be resolved
+// "background 0 receiver", …), then the further coordinators of network.exchange ("coordinator 2",
+// …). Reads the files of traces. The scenario must be resolved
 // (resolve.h), as one that was read is; whether the network is whole is sim::LinkGraph's to say.
 // Throws std::invalid_argument as ReadCapacityTrace.
 sim::Topology BuildTopology(const Scenario& scenario);

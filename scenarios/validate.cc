@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "scenarios/catalogue.h"
+#include "scenarios/exchange.h"
 #include "scenarios/topology_builder.h"
 #include "scenarios/validate_network.h"
 
@@ -170,6 +171,7 @@ void Validate(const Scenario& scenario, const Origins& origins) {
   ValidateNodes(scenario, origins);
   ValidateMerge(scenario, origins);
   ValidateData(scenario, origins);
+  ValidateExchange(scenario, origins);
   ValidateNetwork(scenario, origins);
 }
 

@@ -74,6 +74,29 @@ TEST_F(RunTest, TheWorldDoesNotDependOnWorkersOrTheNetwork) {
 #endif
 }
 
+// The arithmetic is the same; only the way that the bytes take is another.
+TEST_F(RunTest, TheWorldDoesNotDependOnTheExchangePattern) {
+  const analysis::RunLog star = RunAndRead("", "star.h5");
+  for (const std::string pattern : {"coordinators", "ring", "direct", "tree"}) {
+    const std::string further =
+        pattern == "coordinators" ? " --set network.exchange.coordinators=[lan]" : "";
+    const analysis::RunLog other = RunAndRead(
+        "--set network.fidelity=fluid --set network.exchange.pattern=" + pattern + further,
+        pattern + ".h5");
+    EXPECT_EQ(other.world_hash, star.world_hash) << pattern;
+    std::int64_t up = 0, down = 0, sent = 0, received = 0;
+    for (const auto& row : other.node_rounds) up += row.up_bytes, down += row.down_bytes;
+    for (const auto& flow : other.flows) {
+      if (flow.message != pattern) continue;
+      if (flow.from >= 0) sent += flow.bytes;
+      if (flow.to >= 0) received += flow.bytes;
+    }
+    EXPECT_GT(up, 0) << pattern;
+    EXPECT_EQ(up, sent) << pattern;
+    EXPECT_EQ(down, received) << pattern;
+  }
+}
+
 TEST_F(RunTest, UploadsAreTheTrainableElementsAndFraming) {
   const analysis::RunLog log = RunAndRead("");
   // Trainable: all but three of the four experts of each layer, 3 · 32 · 32 elements each.

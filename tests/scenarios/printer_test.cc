@@ -128,6 +128,9 @@ TEST(Printer, EveryFieldReadsBack) {
                                       "network.path_loss",
                                       "network.path_loss_burst",
                                       "network.path_queue_bdp",
+                                      "network.exchange.pattern",  // see exchange_test.cc
+                                      "network.exchange.coordinators",
+                                      "network.exchange.sends",
                                       "model.experts",
                                       "model.heads",
                                       "model.kv_heads",
@@ -176,7 +179,7 @@ TEST(Printer, EveryFieldReadsBack) {
   // The test must change nearly everything to be worth something.
   int same = 0;
   for (const auto& [path, value] : Values(s)) same += before.at(path) == value;
-  EXPECT_LT(same, 55);
+  EXPECT_LT(same, 58);
   EXPECT_GT(before.size(), 170u);
   ExpectRoundTrip(s);
 }
