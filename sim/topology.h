@@ -74,7 +74,7 @@ struct TcpConfig {
   int segment_bytes = 1448;          // MSS
   int initial_window = 10;           // segments
   int streams = 1;                   // parallel connections per bulk transfer
-  // The coarse level's segments are so many times larger.
+  // The coarse level's segments are up to so many times larger.
   int coarse_factor = 5;
   Time stall_timeout = std::chrono::minutes(5);
   std::uint64_t seed = 1;  // of random losses and of conditions

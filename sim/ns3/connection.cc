@@ -13,7 +13,6 @@ namespace {
 // IPv4 header and the two bytes of PPP.
 constexpr int kHeaderBelowTcp = 22;
 constexpr std::size_t kTcpHeaderBytes = 20;  // without options
-constexpr int kLargestTcpHeader = 60;
 
 struct TcpFields {
   std::uint32_t sequence;
@@ -39,6 +38,7 @@ Connection::Connection(StepSimulator& simulator, ConnectionPlan plan, Events eve
       events_(std::move(events)),
       there_{plan_.there, std::vector<Lane>(plan_.there.size()), true},
       back_{plan_.back, std::vector<Lane>(plan_.back.size()), false},
+      segment_bytes_(plan_.tcp.segment_bytes),
       unsent_(plan_.bytes) {}
 
 void Connection::Open(TcpStack& stack) {
@@ -84,7 +84,7 @@ void Connection::Close() {
 void Connection::Fill() {
   while (unsent_ > 0) {
     const std::int64_t room = sender_->GetTxAvailable();
-    const std::int64_t segment = plan_.tcp.segment_bytes;
+    const std::int64_t segment = segment_bytes_;
     const std::int64_t take = unsent_ <= room ? unsent_ : room / segment * segment;
     if (take <= 0) return;
     unsent_ -= take;
@@ -101,9 +101,18 @@ void Connection::Drain() {
   events_.progress();
 }
 
+void Connection::MakeFine() {
+  const int fine = plan_.tcp.segment_bytes / plan_.tcp.segment_factor;
+  if (segment_bytes_ == fine) return;
+  segment_bytes_ = fine;
+  const StepSimulator::Within within(simulator_, plan_.timeline);
+  sender_->MakeFine(plan_.tcp);
+}
+
 void Connection::PassUnseen(const ConnectionCounts& passed) {
   unsent_ -= passed.delivered_bytes;
   counts_.delivered_bytes += passed.delivered_bytes;
+  counts_.sent_bytes += passed.delivered_bytes;
   counts_.wire_bytes += passed.wire_bytes;
   counts_.acknowledgement_bytes += passed.acknowledgement_bytes;
   counts_.retransmitted_bytes += passed.retransmitted_bytes;
@@ -121,9 +130,10 @@ void Connection::Send(const ns3::Ptr<ns3::Packet>& packet, bool from_sender) {
   const TcpFields tcp = Read(packet);
   const std::uint32_t payload = packet->GetSize() - static_cast<std::uint32_t>(tcp.header_bytes);
   // A segment that stands for several has as many headers; so has an acknowledgement of them.
-  const std::int64_t real_size = plan_.tcp.segment_bytes / plan_.segment_factor;
+  const std::int64_t real_size = plan_.tcp.segment_bytes / plan_.tcp.segment_factor;
+  const int coarse = segment_bytes_ / static_cast<int>(real_size);
   const int headers =
-      payload == 0 ? plan_.segment_factor : static_cast<int>((payload + real_size - 1) / real_size);
+      payload == 0 ? coarse : static_cast<int>((payload + real_size - 1) / real_size);
   const int wire_bytes = static_cast<int>(payload) + headers * (tcp.header_bytes + kHeaderBelowTcp);
   if (!from_sender) {
     counts_.acknowledgement_bytes += wire_bytes;
@@ -131,6 +141,7 @@ void Connection::Send(const ns3::Ptr<ns3::Packet>& packet, bool from_sender) {
     counts_.wire_bytes += wire_bytes;
     if (payload > 0) {
       const std::int64_t again = sequence_.Sent(tcp.sequence, payload);
+      counts_.sent_bytes += payload - again;
       if (again > 0) {
         counts_.retransmitted_bytes += again;
         counts_.retransmissions += headers;
@@ -141,16 +152,14 @@ void Connection::Send(const ns3::Ptr<ns3::Packet>& packet, bool from_sender) {
       }
     }
   }
-  Hop(from_sender ? there_ : back_, 0, {0, packet, wire_bytes});
+  Hop(from_sender ? there_ : back_, 0, {0, packet, wire_bytes, payload == 0 ? 1 : headers});
 }
 
 void Connection::Hop(Way& way, std::size_t hop, Flying&& segment) {
   const auto now = static_cast<std::int64_t>(simulator_.NowTs());
-  const auto at =
-      way.path[hop]->Send(now, segment.wire_bytes, plan_.control,
-                          segment.packet->GetSize() > kLargestTcpHeader ? plan_.loss_factor : 1);
+  const auto at = way.path[hop]->Send(now, segment.wire_bytes, plan_.control, segment.stands_for);
   if (!at) {
-    if (way.to_receiver) counts_.dropped_packets += plan_.segment_factor;
+    if (way.to_receiver) counts_.dropped_packets += segment.stands_for;
     return;
   }
   Lane& lane = way.lanes[hop];

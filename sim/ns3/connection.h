@@ -19,6 +19,7 @@ namespace spes::sim {
 // What one connection has done so far; the fields mean what they mean in FlowResult.
 struct ConnectionCounts {
   std::int64_t delivered_bytes = 0;
+  std::int64_t sent_bytes = 0;  // payload, each byte once
   std::int64_t wire_bytes = 0;
   std::int64_t acknowledgement_bytes = 0;  // on the wire, the way back
   std::int64_t retransmitted_bytes = 0;
@@ -34,10 +35,6 @@ struct ConnectionPlan {
   TcpSettings tcp;
   Path there;  // sender to receiver
   Path back;
-  // Segments of real size that one of ours stands for, and by how much that multiplies the
-  // probability of its loss.
-  int segment_factor = 1;
-  double loss_factor = 1;
   int timeline = 0;  // of the simulator
   Time rtt{0};
   bool control = false;
@@ -69,11 +66,17 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // A segment that TCP hands down at one of the two ends.
   void Send(const ns3::Ptr<ns3::Packet>& packet, bool from_sender);
 
-  struct Delivery {
-    std::int64_t delivered = 0;  // bytes at the receiver
-    std::int64_t at = 0;         // when the last of them came, ns of the timeline
+  struct Progress {
+    std::int64_t delivered = 0;        // bytes at the receiver
+    std::int64_t at = 0;               // when the last of them came, ns of the timeline
+    std::int64_t retransmissions = 0;  // so far
   };
-  Delivery latest() const { return {counts_.delivered_bytes, delivered_at_}; }
+  Progress progress() const {
+    return {counts_.delivered_bytes, delivered_at_, counts_.retransmissions};
+  }
+
+  // See TcpSocket::MakeFine. No effect where segments are of real size already.
+  void MakeFine();
 
   // Payload that TCP has not taken yet.
   std::int64_t unsent_bytes() const { return unsent_; }
@@ -90,6 +93,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::int64_t at;               // when it arrives, ns of the timeline
     ns3::Ptr<ns3::Packet> packet;  // TCP header and payload
     int wire_bytes;
+    int stands_for;  // segments of real size
   };
   // The segments on one link, in the order of arrival; the event for the first is scheduled.
   using Lane = std::deque<Flying>;
@@ -113,6 +117,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const Events events_;
   Way there_, back_;
   ns3::Ptr<TcpSocket> sender_, listener_, receiver_;
+  int segment_bytes_;         // that the sender fills
   bool established_ = false;  // at the receiver
   std::int64_t unsent_ = 0;
   std::int64_t delivered_at_ = 0;  // ns of the timeline

@@ -19,8 +19,11 @@ constexpr double kRoom = 0.95;
 // whose windows do not end together.
 constexpr double kFullAlone = 0.99, kFull = 0.95;
 constexpr int kLeastWindows = 8;
-constexpr double kLargestDrift = 0.1;   // between the halves of a measurement, of the mean
-constexpr double kLargestError = 0.05;  // standard error of the mean
+constexpr double kLargestGap = 0.1;      // without deliveries, of the time
+constexpr double kLargestSpread = 0.04;  // of a rate that keeps, between windows
+constexpr int kLeastLosses = 4;          // windows with losses
+constexpr double kLargestDrift = 0.1;    // between the halves of a measurement, of the mean
+constexpr double kLargestError = 0.05;   // standard error of the mean
 constexpr double kLargestTrust = 64;
 
 // Payload, in bytes per ns, that a link carries at most.
@@ -149,9 +152,11 @@ void FastForward::Measure(int id) {
   group.alive.clear();
   group.first.clear();
   group.history.clear();
+  const bool lone = group.members.size() == 1 && members_.at(group.members[0]).streams.size() == 1;
   for (const FlowId flow : group.members) {
     for (const auto& stream : members_.at(flow).streams) {
       if (stream->unsent_bytes() == 0) continue;
+      if (!lone) stream->MakeFine();
       group.alive.push_back(stream.get());
       group.first.push_back(stream->counts());
     }
@@ -160,7 +165,8 @@ void FastForward::Measure(int id) {
   for (const int link : group.full) group.drops.push_back(queues_[link].dropped_packets());
   if (group.alive.empty()) return;  // the rest is on its way
   group.history.emplace_back();
-  for (const Connection* stream : group.alive) group.history[0].push_back(stream->latest());
+  for (const Connection* stream : group.alive) group.history[0].push_back(stream->progress());
+  group.ends = {Now()};
   NextWindow(id);
 }
 
@@ -175,14 +181,17 @@ void FastForward::OnWindow(int id, Time began) {
   const auto found = groups_.find(id);
   if (found == groups_.end() || found->second.passing || found->second.began != began) return;
   Group& group = found->second;
-  if (std::ranges::any_of(group.alive, [](Connection* c) { return c->unsent_bytes() == 0; })) {
+  if (NextChange(group, began) <= Now() ||
+      std::ranges::any_of(group.alive, [](Connection* c) { return c->unsent_bytes() == 0; })) {
     Measure(id);
     return;
   }
   group.history.emplace_back();
-  for (const Connection* stream : group.alive) group.history.back().push_back(stream->latest());
+  for (const Connection* stream : group.alive) group.history.back().push_back(stream->progress());
+  group.ends.push_back(Now());
   const Time most = Steady(group);
-  Time duration = std::min(most, NextChange(group) - Now());
+  // What is underway when it ends must have arrived before a change.
+  Time duration = std::min(most, NextChange(group, Now()) - Now() - Window(group));
   for (std::size_t i = 0; i < group.alive.size(); ++i) {
     if (group.rates.size() != group.alive.size() || group.rates[i].delivered <= 0) continue;
     const double ns =
@@ -214,17 +223,29 @@ Time FastForward::Steady(Group& group) {
   std::vector<double> means;
   for (std::size_t i = 0; i < group.alive.size(); ++i) {
     const double mean = rate(i, from, windows);
-    if (mean <= 0) return Time{0};
+    // Between deliveries, which is exact where the whole time was one of deliveries.
+    const auto time = static_cast<double>((group.ends[windows] - group.ends[from]).count());
+    const auto covered =
+        static_cast<double>(group.history[windows][i].at - group.history[from][i].at);
+    if (mean <= 0 || std::abs(covered - time) > kLargestGap * time) return Time{0};
     means.push_back(mean);
     if (lone) continue;
-    const double drift = std::abs(rate(i, from, middle) - rate(i, middle, windows));
-    double squares = 0;
+    double squares = 0, least = mean, most = mean;
+    int losses = 0;
     for (std::size_t w = from; w < windows; ++w) {
-      squares += std::pow(rate(i, w, w + 1) - mean, 2);
+      const double r = rate(i, w, w + 1);
+      squares += (r - mean) * (r - mean);
+      least = std::min(least, r);
+      most = std::max(most, r);
+      losses += group.history[w + 1][i].retransmissions > group.history[w][i].retransmissions;
     }
+    if (losses == 0 && most - least < kLargestSpread * mean) continue;
     const auto count = static_cast<double>(windows - from);
-    if (drift > kLargestDrift * mean) return Time{0};
-    if (std::sqrt(squares / (count - 1) / count) > kLargestError * mean) return Time{0};
+    const double drift = std::abs(rate(i, from, middle) - rate(i, middle, windows));
+    if (losses < kLeastLosses || drift > kLargestDrift * mean ||
+        std::sqrt(squares / (count - 1) / count) > kLargestError * mean) {
+      return Time{0};
+    }
   }
   if (!Bound(group, means, lone ? kFullAlone : kFull)) return Time{0};
 
@@ -237,18 +258,19 @@ Time FastForward::Steady(Group& group) {
   const double elapsed = ToSeconds(Now() - group.began) * 1e9;
   for (std::size_t i = 0; i < means.size(); ++i) {
     const ConnectionCounts &then = group.first[i], &now = group.alive[i]->counts();
-    // All else in proportion to the payload.
-    const double share = means[i] / static_cast<double>(now.delivered_bytes - then.delivered_bytes);
-    const auto of = [share](std::int64_t a, std::int64_t b) {
-      return share * static_cast<double>(b - a);
+    // All else in proportion to the payload: sent, or at the receiver.
+    const auto per = [&](std::int64_t ConnectionCounts::*what, std::int64_t ConnectionCounts::*of) {
+      return means[i] * static_cast<double>(now.*what - then.*what) /
+             static_cast<double>(std::max<std::int64_t>(1, now.*of - then.*of));
     };
+    using Counts = ConnectionCounts;
     group.rates.push_back(
         {.delivered = means[i],
-         .wire = of(then.wire_bytes, now.wire_bytes),
-         .acknowledgements = of(then.acknowledgement_bytes, now.acknowledgement_bytes),
-         .retransmitted = of(then.retransmitted_bytes, now.retransmitted_bytes),
-         .retransmissions = of(then.retransmissions, now.retransmissions),
-         .dropped = of(then.dropped_packets, now.dropped_packets)});
+         .wire = per(&Counts::wire_bytes, &Counts::sent_bytes),
+         .acknowledgements = per(&Counts::acknowledgement_bytes, &Counts::delivered_bytes),
+         .retransmitted = per(&Counts::retransmitted_bytes, &Counts::sent_bytes),
+         .retransmissions = per(&Counts::retransmissions, &Counts::sent_bytes),
+         .dropped = per(&Counts::dropped_packets, &Counts::sent_bytes)});
   }
   group.link_drops.clear();
   for (std::size_t i = 0; i < group.full.size(); ++i) {
@@ -274,19 +296,20 @@ bool FastForward::Bound(const Group& group, const std::vector<double>& rates, do
   return std::ranges::all_of(group.members, [&](FlowId id) {
     const Member& member = members_.at(id);
     return member.loss > 0 || std::ranges::any_of(member.there, [&](int link) {
-             return load[link] >= full * PayloadRate(graph_.links()[link], Now());
+             const double capacity = PayloadRate(graph_.links()[link], Now());
+             return load[link] >= full * capacity && load[link] <= (2 - full) * capacity;
            });
   });
 }
 
-Time FastForward::NextChange(const Group& group) const {
+Time FastForward::NextChange(const Group& group, Time after) const {
   Time next = kNever;
   for (const FlowId id : group.members) {
     const Member& member = members_.at(id);
     for (const std::vector<int>* way : {&member.there, &member.back}) {
       for (const int link : *way) {
         const Link& l = graph_.links()[link];
-        next = std::min({next, l.rate.NextChange(Now()), l.NextDelayChange(Now())});
+        next = std::min({next, l.rate.NextChange(after), l.NextDelayChange(after)});
       }
     }
   }

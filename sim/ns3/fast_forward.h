@@ -22,11 +22,12 @@ namespace spes::sim {
 // last bytes to TCP or the capacity or delay of a link on the way changes. The arrival or departure
 // of a flow of the group ends that at once. Then packets go on from where they were.
 //
-// Steady is a lone connection without random loss that has filled its bottleneck for a window. Of
-// other groups the rates of all connections must agree between the halves of what was measured and
-// their means be known to 5 %; they pass for no longer than they were measured, then twice as long,
-// and so on, as long as one measurement bears out the last. A group whose links are neither full
-// nor lossy is still growing and never steady.
+// Steady is a lone connection without random loss that has filled its bottleneck for a window. In
+// other groups every connection must either have kept its rate in all windows, or have lost packets
+// in several of them, with rates that agree between the halves of what was measured and a mean
+// known to 5 %; they pass for no longer than they were measured, then twice as long, and so on, as
+// long as one measurement bears out the last. A group whose links are neither full nor lossy is
+// still growing and never steady.
 class FastForward {
  public:
   struct Member {
@@ -54,7 +55,7 @@ class FastForward {
   void Settle();
 
  private:
-  using Sample = Connection::Delivery;
+  using Sample = Connection::Progress;
   struct Rate {  // per ns while it passes
     double delivered = 0, wire = 0, acknowledgements = 0, retransmitted = 0, retransmissions = 0,
            dropped = 0;
@@ -69,6 +70,7 @@ class FastForward {
     std::vector<ConnectionCounts> first;       // [alive]
     std::vector<std::int64_t> drops;           // [full]
     std::vector<std::vector<Sample>> history;  // [window][alive], the beginning included
+    std::vector<Time> ends;                    // [window]
     // What the last steady measurement gave, and for how many times its length it may be used.
     std::vector<Rate> rates;         // [alive]
     std::vector<double> link_drops;  // [full] per ns
@@ -88,7 +90,7 @@ class FastForward {
   Time Window(const Group& group) const;
   Time Steady(Group& group);
   bool Bound(const Group& group, const std::vector<double>& rates, double full) const;
-  Time NextChange(const Group& group) const;
+  Time NextChange(const Group& group, Time after) const;
   void Pass(int id, Time duration);
   void Count(Group& group, Time now);
   void Stop(Group& group);

@@ -15,7 +15,8 @@ namespace spes::sim {
 // already queued is not moved, but the time they take is taken from the bulk packets that follow.
 class LinkQueue {
  public:
-  // `link` must outlive it. `largest_packet`: wire bytes. `seed`: of the losses, different for each
+  // `link` must outlive it. `largest_packet`: wire bytes of
+  // what a control packet may have to wait for. `seed`: of the losses, different for each
   // link, so that traffic elsewhere does not change what is lost here.
   LinkQueue(const Link& link, int largest_packet, std::uint64_t seed);
 

@@ -1,6 +1,5 @@
 #include "sim/ns3/packet_network.h"
 
-#include <fmt/format.h>
 #include <ns3/simulator.h>
 
 #include <algorithm>
@@ -57,13 +56,21 @@ class SimulatorClaim {
   ns3::Ptr<StepSimulator> simulator_;
 };
 
+// How many segments become one: at most `most`, and no more than leave a transfer `of_transfer` and
+// a window (the bandwidth-delay product, or what random loss allows) `of_window` segments, so that
+// what is made coarse stays fine beside it.
+struct Coarseness {
+  int most = 1;
+  double of_transfer = 1, of_window = 1;
+};
+
 class PacketNetwork : public Network {
  public:
-  PacketNetwork(const Topology& topology, const TcpConfig& tcp, int segment_factor,
+  PacketNetwork(const Topology& topology, const TcpConfig& tcp, const Coarseness& coarseness,
                 bool fast_forward)
       : graph_(topology, tcp),
         tcp_(tcp),
-        segment_factor_(segment_factor),
+        coarseness_(coarseness),
         stack_([this](ns3::Ptr<ns3::Packet> packet, std::uint32_t address) {
           const auto found = connections_.find(address / 2);
           if (found != connections_.end()) found->second->Send(packet, address % 2 == 0);
@@ -71,7 +78,7 @@ class PacketNetwork : public Network {
     LinkFastTxBuffer();
     if (fast_forward) fast_forward_ = std::make_unique<FastForward>(*simulator_, graph_, queues_);
     for (std::size_t i = 0; i < graph_.links().size(); ++i) {
-      queues_.emplace_back(graph_.links()[i], WireBytes(tcp.segment_bytes) * segment_factor,
+      queues_.emplace_back(graph_.links()[i], WireBytes(tcp.segment_bytes),
                            tcp.seed * 1'000'003 + i);
     }
   }
@@ -180,42 +187,47 @@ class PacketNetwork : public Network {
 
   // Buffers that let one flow fill its bottleneck and the queue there, and not overflow it: what an
   // operating system's autotuning aims at, and ns-3 pays dearly for every overflow.
-  TcpSettings Settings(const Path& path, Time rtt) const {
+  TcpSettings Settings(const Path& path, Time rtt, int factor) const {
     const Link& bottleneck = (*std::ranges::min_element(path, {}, [](const LinkQueue* q) {
                                return q->link().bps;
                              }))->link();
     const double wire = bottleneck.bps / 8 * ToSeconds(rtt) + bottleneck.queue_bytes;
-    const int segment = tcp_.segment_bytes * segment_factor_;
-    const int window = std::max(1, (tcp_.initial_window + segment_factor_ / 2) / segment_factor_);
-    const auto segments = static_cast<std::int64_t>(
-        std::clamp(wire / (WireBytes(tcp_.segment_bytes) * segment_factor_), 2.0 * window,
-                   kLargestBuffer / segment));
+    const int segment = tcp_.segment_bytes * factor;
+    const int window = std::max(1, (tcp_.initial_window + factor / 2) / factor);
+    const auto segments = static_cast<std::int64_t>(std::clamp(
+        wire / (WireBytes(tcp_.segment_bytes) * factor), 2.0 * window, kLargestBuffer / segment));
     return {.congestion = tcp_.congestion,
             .segment_bytes = segment,
+            .segment_factor = factor,
             .initial_window = window,
             .send_buffer = segments * segment,
             .receive_buffer = 2 * segments * segment};
   }
 
-  double LossFactor(int from, int to) const {
-    const double loss = graph_.PathLoss(from, to);
-    if (loss == 0) return 1;
-    const bool own_law =
-        tcp_.congestion == "cubic" && InCubicRegion(loss, ToSeconds(graph_.Rtt(from, to)));
-    return std::pow(segment_factor_, own_law ? 4.0 / 3 : 2.0);
+  // How many ordinary segments each segment of a connection with so much payload stands for.
+  int SegmentFactor(const Flow& flow, std::int64_t bytes, Time rtt) const {
+    const double loss = graph_.PathLoss(flow.from, flow.to), segment = tcp_.segment_bytes;
+    double window =
+        graph_.BottleneckBps(flow.from, flow.to) / 8 * ToSeconds(rtt) / flow.streams / segment;
+    if (loss > 0) {
+      window = std::min(window, std::max(RenoWindow(loss), CubicWindow(loss, ToSeconds(rtt))));
+    }
+    const double most = std::min({static_cast<double>(coarseness_.most),
+                                  static_cast<double>(bytes) / segment / coarseness_.of_transfer,
+                                  window / coarseness_.of_window});
+    return std::max(1, static_cast<int>(most));
   }
 
   void Open(FlowId id, Active& active, std::int64_t bytes) {
     const Flow& flow = active.flow;
     const Path there = PathBetween(flow.from, flow.to);
     const Time rtt = graph_.Rtt(flow.from, flow.to);
+    const int factor = SegmentFactor(flow, bytes, rtt);
     const ConnectionPlan plan{
         .id = next_connection_++,
-        .tcp = Settings(there, rtt),
+        .tcp = Settings(there, rtt, factor),
         .there = there,
         .back = PathBetween(flow.to, flow.from),
-        .segment_factor = segment_factor_,
-        .loss_factor = LossFactor(flow.from, flow.to),
         .timeline = active.timeline,
         .rtt = rtt,
         .control = flow.traffic_class == TrafficClass::kControl,
@@ -306,7 +318,7 @@ class PacketNetwork : public Network {
 
   const LinkGraph graph_;
   const TcpConfig tcp_;
-  const int segment_factor_;
+  const Coarseness coarseness_;
   SimulatorClaim simulator_;
   std::deque<LinkQueue> queues_;  // [link of graph_]
   std::unique_ptr<FastForward> fast_forward_;
@@ -322,20 +334,25 @@ class PacketNetwork : public Network {
 }  // namespace
 
 std::unique_ptr<Network> MakePacketNetwork(const Topology& topology, const TcpConfig& tcp) {
-  return std::make_unique<PacketNetwork>(topology, tcp, 1, false);
+  return std::make_unique<PacketNetwork>(topology, tcp, Coarseness{}, false);
 }
 
 std::unique_ptr<Network> MakeCoarseNetwork(const Topology& topology, const TcpConfig& tcp) {
-  if (tcp.coarse_factor * tcp.segment_bytes > kLargestSegment) {
-    throw std::invalid_argument(
-        fmt::format("coarse segments of {} times {} bytes: together at most {}", tcp.coarse_factor,
-                    tcp.segment_bytes, kLargestSegment));
-  }
-  return std::make_unique<PacketNetwork>(topology, tcp, tcp.coarse_factor, false);
+  return std::make_unique<PacketNetwork>(
+      topology, tcp,
+      Coarseness{.most = std::min(tcp.coarse_factor, kLargestSegment / tcp.segment_bytes),
+                 .of_transfer = 4000,
+                 .of_window = 16},
+      false);
 }
 
 std::unique_ptr<Network> MakeHybridNetwork(const Topology& topology, const TcpConfig& tcp) {
-  return std::make_unique<PacketNetwork>(topology, tcp, 1, true);
+  return std::make_unique<PacketNetwork>(
+      topology, tcp,
+      Coarseness{.most = std::min(20, kLargestSegment / tcp.segment_bytes),
+                 .of_transfer = 40'000,
+                 .of_window = 64},
+      true);
 }
 
 }  // namespace spes::sim

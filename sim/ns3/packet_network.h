@@ -24,17 +24,18 @@ namespace spes::sim {
 // Topology::Validate and TcpConfig::Validate do.
 std::unique_ptr<Network> MakePacketNetwork(const Topology& topology, const TcpConfig& tcp);
 
-// The coarse level: the same with segments TcpConfig::coarse_factor times as large, and less work
-// by that factor. The initial window stays the same in bytes, headers and queues too; a segment is
-// lost as often as makes the rate under random loss that of real segments: the probability grows
-// with the factor to the power of 4/3 where CUBIC follows its own law, and with its square where a
-// connection follows Reno's (RFC 9438, sections 5.1 and 4.3).
+// The coarse level: the same with segments up to TcpConfig::coarse_factor times as large (65,000
+// bytes at most), and less work by that factor; ordinary ones where a transfer is short or a
+// bandwidth-delay product small. In bytes and seconds all stays the same: initial window, headers,
+// queues, the losses (a segment is lost as often as one of those it stands for) and the growth of
+// the window (coarse_congestion.h).
 std::unique_ptr<Network> MakeCoarseNetwork(const Topology& topology, const TcpConfig& tcp);
 
-// The hybrid level: packets as above until flows are steady, then their bytes pass without packets
-// until something changes: fast_forward.h. Round trips, and losses on links that are not full, are
-// those of the packets that were sent. Many times faster than packets where transfers are long and
-// the network constant; where capacities change faster than TCP settles it is the packet level.
+// The hybrid level: packets as above, coarse ones in long transfers while they are alone, until
+// flows are steady, then their bytes pass without packets until something changes: fast_forward.h.
+// Round trips, and losses on links that are not full, are those of the packets that were sent. Many
+// times faster than packets where transfers are long and the network constant; where capacities
+// change faster than TCP settles it is the packet level.
 std::unique_ptr<Network> MakeHybridNetwork(const Topology& topology, const TcpConfig& tcp);
 
 }  // namespace spes::sim

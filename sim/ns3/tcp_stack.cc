@@ -11,10 +11,13 @@
 #include <ns3/tcp-cubic.h>
 #include <ns3/tcp-linux-reno.h>
 #include <ns3/tcp-prr-recovery.h>
+#include <ns3/tcp-tx-buffer.h>
 #include <ns3/traffic-control-layer.h>
 
 #include <limits>
 #include <utility>
+
+#include "sim/ns3/coarse_congestion.h"
 
 namespace spes::sim {
 namespace {
@@ -48,7 +51,13 @@ class Routes : public ns3::Ipv4RoutingProtocol {
   void PrintRoutingTable(ns3::Ptr<ns3::OutputStreamWrapper>, ns3::Time::Unit) const override {}
 };
 
-ns3::Ptr<ns3::TcpCongestionOps> MakeCongestionControl(const std::string& name) {
+ns3::Ptr<ns3::TcpCongestionOps> MakeCongestionControl(const std::string& name, int factor) {
+  if (factor > 1) {
+    if (name == "reno") return ns3::CreateObject<CoarseReno>(factor);
+    const auto cubic = ns3::CreateObject<CoarseCubic>(factor);
+    cubic->Scale();
+    return cubic;
+  }
   if (name == "reno") return ns3::CreateObject<ns3::TcpLinuxReno>();
   return ns3::CreateObject<ns3::TcpCubic>();
 }
@@ -89,6 +98,13 @@ void TcpSocket::KnowRtt(Time rtt) {
   m_tcb->m_srtt = m_rtt->GetEstimate();
   m_tcb->m_minRtt = m_rtt->GetEstimate();
   m_tcb->m_lastRtt = m_rtt->GetEstimate();
+}
+
+void TcpSocket::MakeFine(const TcpSettings& settings) {
+  const int segment = settings.segment_bytes / settings.segment_factor;
+  m_tcb->m_segmentSize = static_cast<std::uint32_t>(segment);
+  m_txBuffer->SetSegmentSize(static_cast<std::uint32_t>(segment));
+  SetCongestionControlAlgorithm(MakeCongestionControl(settings.congestion, 1));
 }
 
 void TcpSocket::Abandon() {
@@ -138,7 +154,8 @@ ns3::Ptr<TcpSocket> TcpStack::MakeSocket(std::uint32_t address, const TcpSetting
   socket->SetTcp(tcp_);
   socket->SetRtt(ns3::CreateObject<ns3::RttMeanDeviation>());
   socket->Configure(settings);
-  socket->SetCongestionControlAlgorithm(MakeCongestionControl(settings.congestion));
+  socket->SetCongestionControlAlgorithm(
+      MakeCongestionControl(settings.congestion, settings.segment_factor));
   socket->SetRecoveryAlgorithm(ns3::CreateObject<ns3::TcpPrrRecovery>());
   socket->Bind(At(address));
   return socket;

@@ -18,6 +18,7 @@ namespace spes::sim {
 struct TcpSettings {
   std::string congestion;  // as TcpConfig
   int segment_bytes = 0;
+  int segment_factor = 1;  // segments of real size that one of ours stands for
   int initial_window = 0;  // segments
   std::int64_t send_buffer = 0;
   std::int64_t receive_buffer = 0;
@@ -37,6 +38,10 @@ class TcpSocket : public ns3::TcpSocketBase {
 
   // Sets the round-trip estimate to what earlier traffic on this connection has shown.
   void KnowRtt(Time rtt);
+
+  // From now on sends segments of real size: for a connection whose segments stood for several.
+  // What is on its way stays as it is.
+  void MakeFine(const TcpSettings& settings);
 
   // Ends at once without a word to the peer and without any callback; the socket lives on for as
   // long as ns-3 has plain pointers to it in its queue, which is until time goes on.

@@ -15,6 +15,8 @@ std::vector<Level> Levels() {
                                {.name = "fluid", .make = MakeFluidNetwork, .packets = true}};
 #ifdef SPES_NS3
   levels.push_back({.name = "packet", .make = MakePacketNetwork, .packets = true});
+  levels.push_back({.name = "coarse", .make = MakeCoarseNetwork, .packets = true});
+  levels.push_back({.name = "hybrid", .make = MakeHybridNetwork, .packets = true});
 #endif
   return levels;
 }
