@@ -22,6 +22,7 @@ int MaxMin::Add(std::span<const int> links, double weight, double cap) {
   for (const int i : links) {
     Link& link = links_[i];
     const auto alone = static_cast<int>(link.sum);
+    if (link.count == 1) link.full = Rate(alone) >= link.capacity;
     ++link.count;
     link.sum += flow;
     if (link.count == 2) Place(alone);
@@ -167,30 +168,47 @@ MaxMin::Demand MaxMin::DemandAt(const Group& group, double level) const {
   return demand;
 }
 
-// The level at which the link is full when its groups that are not frozen grow on. Their demand is
-// a concave function of it, made of straight pieces, so Newton's method ends on the right piece,
-// and after its first step it comes from below.
-double MaxMin::FullAt(const Link& link, double from) const {
-  double level = from, below = -1;
-  for (;;) {
+// Brings the level at which the link is full, when its groups that are not frozen grow on, nearer.
+// Their demand is a concave function of the level, 0 at 0 and made of straight pieces. From a level
+// that is not too high the tangent leads to one that is higher and still not too high, and at the
+// right one it stays there (Newton's method). From one that is too high, the chord from 0 leads to
+// a lower one and the tangent then to one that is not too high. filling->level may be infinite.
+void MaxMin::Approach(Filling* filling) const {
+  const Link& link = links_[filling->link];
+  filling->version = link.version;
+  for (bool chord = true;;) {
+    double& level = filling->level;
     Demand sum;
     for (const int g : link.groups) {
       const Demand demand = DemandAt(groups_[g], level);
       sum.constant += demand.constant;
       sum.slope += demand.slope;
     }
+    filling->exact = true;
     if (sum.slope == 0) {
-      if (sum.constant <= link.capacity) return kInfinity;
-      // All are at their caps, which is too much: the last of them that stopped is to go on.
+      if (sum.constant <= link.capacity) {
+        level = kInfinity;
+        return;
+      }
+      // All are at their caps, which is too much.
       level = HighestThreshold(link, level);
-      if (level <= below) return below;
+      if (level == 0) return;
       continue;
     }
     const double full = std::max(0.0, (link.capacity - sum.constant) / sum.slope);
-    if (full >= level) below = level;
-    // Rounding must not make it go round in circles.
-    if (full == level || full <= below) return std::max(full, below);
-    level = full;
+    if (full >= level) {
+      filling->exact = full == level;
+      level = full;
+      return;
+    }
+    if (chord && level < kInfinity) {
+      level = std::max(full, level * (link.capacity / (sum.constant + sum.slope * level)));
+      chord = false;
+    } else {
+      // Rounding must not make it go round in circles.
+      if (level < kInfinity && level - full <= 1e-12 * level) return;
+      level = full;
+    }
   }
 }
 
@@ -241,6 +259,7 @@ void MaxMin::Freeze(int index, double level, int bottleneck) {
 void MaxMin::Update() {
   moved_.clear();
   changed_groups_.clear();
+  filled_.clear();
   if (!outdated_) return;
   const auto later = [](const Filling& a, const Filling& b) {
     return std::tie(a.level, a.link) > std::tie(b.level, b.link);
@@ -256,37 +275,45 @@ void MaxMin::Update() {
   std::ranges::sort(shared);
   shared.erase(std::unique(shared.begin(), shared.end()), shared.end());
   const auto guess = [this](const Link& link) {
-    double level = 0;
+    double level = -1;
     for (const int g : link.groups) {
       if (groups_[g].level < kInfinity) level = std::max(level, groups_[g].level);
     }
-    return level;
+    return level < 0 ? kInfinity : level;
+  };
+  const auto push = [&fillings](const Filling& filling) {
+    if (filling.level < kInfinity) fillings.push(filling);
   };
   for (const int i : shared) {
-    const double level = FullAt(links_[i], guess(links_[i]));
-    if (level < kInfinity) fillings.push({level, i, links_[i].version});
+    Filling filling{guess(links_[i]), i};
+    Approach(&filling);
+    push(filling);
   }
   double reached = 0;
   while (!fillings.empty()) {
-    const Filling next = fillings.top();
+    Filling next = fillings.top();
     fillings.pop();
     const Link& link = links_[next.link];
-    const bool growing =
-        std::ranges::any_of(link.groups, [this](int g) { return !groups_[g].frozen; });
-    if (!growing) continue;
-    if (next.version != link.version) {
-      // Some of its groups have stopped since: it fills later, if at all.
-      const double level = std::max(reached, FullAt(link, next.level));
-      if (level < kInfinity) fillings.push({level, next.link, link.version});
+    if (std::ranges::all_of(link.groups, [this](int g) { return groups_[g].frozen; })) continue;
+    if (!next.exact || next.version != link.version) {
+      next.level = std::max(next.level, reached);
+      Approach(&next);
+      push(next);
       continue;
     }
     reached = std::max(reached, next.level);
+    links_[next.link].fills = true;
     for (const int g : link.groups) {
       if (!groups_[g].frozen) Freeze(g, reached, next.link);
     }
   }
   for (const auto& [links, index] : group_of_) {
     if (!groups_[index].frozen) Freeze(index, kInfinity, -1);
+  }
+  for (const int i : shared) {
+    Link& link = links_[i];
+    if (link.fills && !link.full) filled_.push_back(i);
+    link.full = std::exchange(link.fills, false);
   }
   std::swap(moved_, noted_);
   noted_.clear();

@@ -58,6 +58,8 @@ class MaxMin {
   // cap, or came to it or left it; and groups with another level, which others may join later.
   const std::vector<int>& moved() const { return moved_; }
   const std::vector<int>& changed_groups() const { return changed_groups_; }
+  // Links shared by flows that are full since then, and were not before.
+  const std::vector<int>& filled() const { return filled_; }
 
  private:
   struct Flow {
@@ -76,6 +78,8 @@ class MaxMin {
     std::int64_t sum = 0;     // of the numbers of its flows: the flow itself where there is one
     std::vector<int> groups;  // that cross it together with other flows
     int version = 0;          // counts the groups that stopped
+    bool full = false;
+    bool fills = false;  // in the update under way
   };
   // Members by cap / weight, the level at which they stop growing.
   using Members = std::set<std::pair<double, int>>;
@@ -95,11 +99,12 @@ class MaxMin {
     double constant = 0;
     double slope = 0;
   };
-  // When a link is full, as far as is known.
+  // When a link is full, or a level at which it is not yet.
   struct Filling {
     double level;
     int link;
-    int version;
+    int version = -1;  // of the link for which that is so
+    bool exact = false;
   };
 
   void Place(int flow);
@@ -112,7 +117,7 @@ class MaxMin {
   void AddUp(Group& group);
 
   Demand DemandAt(const Group& group, double level) const;
-  double FullAt(const Link& link, double from) const;
+  void Approach(Filling* filling) const;
   double HighestThreshold(const Link& link, double level) const;
   void Freeze(int group, double level, int bottleneck);
 
@@ -122,7 +127,7 @@ class MaxMin {
   std::vector<Group> groups_;
   std::vector<int> free_groups_;
   std::map<std::vector<int>, int> group_of_;  // by its links, in the order of their numbers
-  std::vector<int> moved_, changed_groups_;
+  std::vector<int> moved_, changed_groups_, filled_;
   std::vector<int> noted_;  // moved since the last Update
   bool outdated_ = false;
 };

@@ -10,12 +10,13 @@ namespace spes::sim {
 namespace {
 
 constexpr auto kWallSlice = std::chrono::milliseconds(100);
-// A starting flow's prospects are examined anew when they have changed by more than this factor.
-constexpr double kExamine = 1.25;
+// A window that grows does so in steps of this factor, or of a segment where that is more.
+constexpr double kStep = 1.2;
+// A flow that starts in an outage looks so often whether it is over.
+constexpr Time kProbe = std::chrono::milliseconds(200);
+constexpr double kUnlimited = MaxMin::kInfinity;
 
 double Ns(Time t) { return static_cast<double>(t.count()); }
-
-Time Later(Time t, Time by) { return by < kNever - t ? t + by : kNever; }
 
 }  // namespace
 
@@ -26,7 +27,6 @@ FluidEngine::FluidEngine(std::shared_ptr<const LinkGraph> graph, const TcpConfig
       transport_(std::move(transport)),
       control_(graph_->links().size(), tcp.stall_timeout),
       bulk_(graph_->links().size(), tcp.stall_timeout),
-      wanted_(std::vector<double>(graph_->links().size(), 0.0)),
       uses_(graph_->links().size(), 0),
       rate_(graph_->links().size(), 0.0),
       taken_(graph_->links().size(), 0.0),
@@ -56,16 +56,8 @@ FlowId FluidEngine::Start(const Flow& flow, OnDone done) {
   active.course = transport_->Plan(flow, now_, met);
   active.route = &graph_->Route(flow.from, flow.to);
   active.control = transport_->priorities() && flow.traffic_class == TrafficClass::kControl;
-  active.starting = true;
   UseLinks(active);
-  if (flow.bytes == 0 || active.control || !transport_->starts_slowly()) {
-    starts_.Set(slot, now_ + active.course.latency);
-  } else {
-    active.wanted =
-        wanted_.Add(*active.route, active.course.weight, active.course.stages.front().cap);
-    starting_.insert(slot);
-    starts_.Set(slot, Later(now_, stall_timeout_));
-  }
+  wakes_.Set(slot, now_ + active.course.latency);
   return id;
 }
 
@@ -80,12 +72,12 @@ void FluidEngine::Cancel(FlowId id) {
 std::optional<Time> FluidEngine::NextEvent() const {
   if (!ended_.empty()) return now_;
   if (empty()) return std::nullopt;
-  const bool settled = !control_.outdated() && !bulk_.outdated() && !wanted_.outdated();
+  const bool settled = !control_.outdated() && !bulk_.outdated();
   return settled ? NextTime() : now_;
 }
 
 Time FluidEngine::NextTime() const {
-  return std::min({starts_.next(), control_.next(), bulk_.next(), changes_.next()});
+  return std::min({wakes_.next(), control_.next(), bulk_.next(), changes_.next()});
 }
 
 Time FluidEngine::AdvanceTo(Time t) {
@@ -129,26 +121,148 @@ void FluidEngine::Happen() {
       End(slot, FlowOutcome::kStalled, static_cast<std::int64_t>(Delivered(active_[slot])));
     }
   }
-  while (starts_.next() <= now_) Begin(starts_.first());
+  while (wakes_.next() <= now_) Wake(wakes_.first());
 }
 
-// The first byte is there, or the flow has waited too long for a way to start.
+void FluidEngine::Wake(int slot) {
+  Active& active = active_[slot];
+  wakes_.Clear(slot);
+  switch (active.phase) {
+    case Phase::kLatency:
+      return Begin(slot);
+    case Phase::kSlowStart:
+      return NextRound(slot);
+    case Phase::kSteady:
+      SetWindow(slot, Grown(active));
+      AwaitGrowth(slot);
+  }
+}
+
+// The first byte is there.
 void FluidEngine::Begin(int slot) {
   Active& active = active_[slot];
-  starts_.Clear(slot);
-  const std::int64_t bytes = active.result.flow.bytes;
+  const auto bytes = static_cast<double>(active.result.flow.bytes);
   if (bytes == 0) return End(slot, FlowOutcome::kDone, 0);
-  if (active.wanted >= 0 && active.share == 0) return End(slot, FlowOutcome::kStalled, 0);
-  active.starting = false;
-  starting_.erase(slot);
-  if (active.control) draining_control_.insert(slot);
   active.began = now_;
-  const Course::Stage& stage = active.course.stages.front();
-  active.number = DrainsOf(active).Add(*active.route, active.course.weight, stage.cap, stage.until,
-                                       active.result.start);
+  active.phase = Phase::kSteady;
+  active.window = kUnlimited;
+  if (transport_->windows() && active.course.window < bytes) {
+    active.phase = Phase::kSlowStart;
+    active.window = active.course.window;
+    active.since = now_;
+    wakes_.Set(slot, now_ + Time(std::llround(active.course.rtt_ns)));
+    if (!active.control) slow_starting_.insert(slot);
+  }
+  if (active.control) draining_control_.insert(slot);
+  active.number = DrainsOf(active).Add(*active.route, active.course.weight, Cap(active),
+                                       active.course.stages.front().until, active.result.start);
   std::vector<int>& slots = active.control ? control_slot_ : bulk_slot_;
   if (static_cast<std::size_t>(active.number) >= slots.size()) slots.resize(active.number + 1);
   slots[active.number] = slot;
+}
+
+double FluidEngine::Cap(const Active& active) const {
+  return std::min(active.course.stages[active.stage].cap, active.window / active.course.rtt_ns);
+}
+
+// With the time in the queue of the full link that holds the flow, if one does.
+Time FluidEngine::RoundTrip(const Active& active) const {
+  return Time(std::llround(active.course.rtt_ns + QueuedNs(active)));
+}
+
+void FluidEngine::SetWindow(int slot, double window) {
+  Active& active = active_[slot];
+  active.window = window;
+  Drains& drains = DrainsOf(active);
+  drains.Renew(active.number, active.course.weight, Cap(active), drains.Left(active.number, now_),
+               now_);
+}
+
+// A round trip of slow start is over. Within it the flow drains a window, unless its share is less.
+void FluidEngine::NextRound(int slot) {
+  Active& active = active_[slot];
+  Drains& drains = DrainsOf(active);
+  const double rate = drains.shares().Rate(active.number);
+  if (rate == 0) {
+    wakes_.Set(slot, now_ + kProbe);
+    return;
+  }
+  if (rate < active.window / active.course.rtt_ns * (1 - 1e-9)) {
+    // It fills its share, and the queue in front of the link.
+    StopSlowStart(slot, rate * (active.course.rtt_ns + QueuedNs(active)));
+    return;
+  }
+  const double left = static_cast<double>(active.result.flow.bytes) - Delivered(active);
+  if (left <= 2 * active.window) {
+    // The rest leaves in one go.
+    StopSlowStart(slot, kUnlimited);
+    return;
+  }
+  SetWindow(slot, 2 * active.window);
+  active.since = now_;
+  wakes_.Set(slot, now_ + RoundTrip(active));
+  doubled_.push_back(slot);
+}
+
+void FluidEngine::StopSlowStart(int slot, double window) {
+  Active& active = active_[slot];
+  active.phase = Phase::kSteady;
+  slow_starting_.erase(slot);
+  wakes_.Clear(slot);
+  SetWindow(slot, active.control ? kUnlimited : window);
+}
+
+// When slow start has filled a link, its queue overflows, and no flow over it doubles on.
+void FluidEngine::StopSlowStarts() {
+  const auto over = [](const Active& active, int link) {
+    return std::ranges::count(*active.route, link) > 0;
+  };
+  if (doubled_.empty()) return;
+  for (const int link : bulk_.shares().filled()) {
+    const bool doubled = std::ranges::any_of(doubled_, [&](int slot) {
+      return slow_starting_.contains(slot) && over(active_[slot], link);
+    });
+    if (!doubled) continue;
+    const std::vector<int> slots(slow_starting_.begin(), slow_starting_.end());
+    for (const int slot : slots) {
+      const Active& active = active_[slot];
+      if (!over(active, link)) continue;
+      // In the course of a round the window goes from half of what the round drains to all of it.
+      const double part = Ns(now_ - active.since) / active.course.rtt_ns;
+      const double window = active.window * std::exp2(std::min(1.0, part) - 1);
+      StopSlowStart(slot, transport_->AfterOvershoot(active.course, window, WaitNs(link)));
+    }
+  }
+}
+
+double FluidEngine::Grown(const Active& active) const {
+  return std::max(kStep * active.window, active.window + active.course.increment);
+}
+
+// Windows grow while they, and not the links, hold their flows.
+void FluidEngine::LookAfterWindows() {
+  for (const int number : bulk_.shares().moved()) {
+    const int slot = bulk_slot_[number];
+    Active& active = active_[slot];
+    if (active.phase != Phase::kSteady || active.window == kUnlimited) continue;
+    const bool holds = bulk_.shares().capped(number) &&
+                       bulk_.shares().Rate(number) >= active.window / active.course.rtt_ns;
+    if (!holds) {
+      wakes_.Clear(slot);
+      active.grows = false;
+    } else if (!active.grows) {
+      active.grows = true;
+      active.anchor = active.window;
+      active.since = now_;
+      AwaitGrowth(slot);
+    }
+  }
+}
+
+void FluidEngine::AwaitGrowth(int slot) {
+  const Active& active = active_[slot];
+  const double ns = transport_->GrowNs(active.course, active.anchor, Grown(active));
+  wakes_.Set(slot, std::max(now_, active.since + Time(std::llround(std::min(ns, 1e17)))));
 }
 
 // The flow has come to the end of its stage.
@@ -158,14 +272,13 @@ void FluidEngine::Advance(int slot) {
     return End(slot, FlowOutcome::kDone, active.result.flow.bytes);
   }
   const double before = active.course.stages[active.stage].until;
-  const Course::Stage& stage = active.course.stages[++active.stage];
-  DrainsOf(active).Renew(active.number, active.course.weight, stage.cap, stage.until - before,
-                         now_);
-  if (active.wanted >= 0) wanted_.SetCap(active.wanted, stage.cap);
+  const double until = active.course.stages[++active.stage].until;
+  if (active.phase == Phase::kSlowStart) StopSlowStart(slot, kUnlimited);  // by a loss
+  DrainsOf(active).Renew(active.number, active.course.weight, Cap(active), until - before, now_);
 }
 
 double FluidEngine::Delivered(const Active& active) const {
-  if (active.starting) return 0;
+  if (active.phase == Phase::kLatency) return 0;
   const double left = DrainsOf(active).Left(active.number, now_);
   return std::max(0.0, active.course.stages[active.stage].until - left);
 }
@@ -175,9 +288,8 @@ double FluidEngine::WaitNs(int link) const {
   return l.queue_bytes * 8e9 / l.bps;
 }
 
-// Of a packet of the flow in the queue that it stands behind, if any, over all its time.
-double FluidEngine::MeanWaitNs(const Active& active) const {
-  if (active.starting || now_ == active.result.start) return 0;
+// What a packet of the flow waits in the queue of the full link that holds it, if one does.
+double FluidEngine::QueuedNs(const Active& active) const {
   const MaxMin& shares = DrainsOf(active).shares();
   int full = -1;
   if (!shares.capped(active.number)) {
@@ -188,8 +300,13 @@ double FluidEngine::MeanWaitNs(const Active& active) const {
       if (shares.count(link) == 1 && shares.capacity(link) <= rate) full = link;
     }
   }
-  if (full < 0) return 0;
-  return WaitNs(full) * (Ns(now_ - active.began) / Ns(now_ - active.result.start));
+  return full < 0 ? 0 : transport_->Queued(WaitNs(full));
+}
+
+// The same on average, as if it had been so since the flow began to drain.
+double FluidEngine::MeanQueuedNs(const Active& active) const {
+  if (active.phase == Phase::kLatency || now_ == active.result.start) return 0;
+  return QueuedNs(active) * Ns(now_ - active.began) / Ns(now_ - active.result.start);
 }
 
 void FluidEngine::End(int slot, FlowOutcome outcome, std::int64_t delivered) {
@@ -198,17 +315,15 @@ void FluidEngine::End(int slot, FlowOutcome outcome, std::int64_t delivered) {
   result.outcome = outcome;
   result.end = now_;
   result.delivered_bytes = delivered;
-  transport_->Count(active.course, MeanWaitNs(active), &result);
+  transport_->Count(active.course, MeanQueuedNs(active), &result);
   AddUsage(active, result, &usage_);
   ReleaseLinks(active);
-  if (active.starting) {
-    starts_.Clear(slot);
-    starting_.erase(slot);
-  } else {
+  wakes_.Clear(slot);
+  if (active.phase != Phase::kLatency) {
+    slow_starting_.erase(slot);
     DrainsOf(active).Remove(active.number);
     draining_control_.erase(slot);
   }
-  if (active.wanted >= 0) wanted_.Remove(active.wanted);
   ended_.emplace_back(std::move(active.done), result);
   slot_of_.erase(result.id);
   active.done = nullptr;
@@ -226,16 +341,17 @@ void FluidEngine::Report() {
 
 void FluidEngine::Settle() {
   UpdateControl();
-  if (bulk_.outdated()) {
+  for (int pass = 0; bulk_.outdated(); ++pass) {
     bulk_.Update(now_);
-    if (Weigh()) bulk_.Update(now_);
+    LookAfterWindows();
+    if (pass == 0) Weigh();
+    if (pass <= 1) StopSlowStarts();
   }
-  ExamineStarts();
+  doubled_.clear();
 }
 
 // How a flow competes depends on where: weighs those that have come to meet others at another link.
-bool FluidEngine::Weigh() {
-  bool any = false;
+void FluidEngine::Weigh() {
   for (const int number : bulk_.shares().moved()) {
     Active& active = active_[bulk_slot_[number]];
     const int link = bulk_.shares().bottleneck(bulk_.shares().group(number));
@@ -244,12 +360,8 @@ bool FluidEngine::Weigh() {
     const double weight = transport_->Weight(active.result.flow, active.course, WaitNs(link));
     if (weight == active.course.weight) continue;
     active.course.weight = weight;
-    const Course::Stage& stage = active.course.stages[active.stage];
-    bulk_.Renew(number, weight, stage.cap, bulk_.Left(number, now_), now_);
-    if (active.wanted >= 0) wanted_.SetWeight(active.wanted, weight);
-    any = true;
+    bulk_.Renew(number, weight, Cap(active), bulk_.Left(number, now_), now_);
   }
-  return any;
 }
 
 // Control flows take what they can get of the links; bulk flows share the rest.
@@ -268,34 +380,6 @@ void FluidEngine::UpdateControl() {
   }
   links.insert(links.end(), taken_links_.begin(), taken_links_.end());
   for (const int link : links) SetCapacity(link);
-}
-
-// Sets when flows that start will have done so, from the shares they can hope for.
-void FluidEngine::ExamineStarts() {
-  if (!wanted_.outdated()) return;
-  wanted_.Update();
-  bool all = false;
-  for (const int group : wanted_.changed_groups()) {
-    if (static_cast<std::size_t>(group) >= examined_.size()) examined_.resize(group + 1, 0);
-    const double level = wanted_.level(group);
-    if (level > examined_[group] * kExamine || level * kExamine < examined_[group]) {
-      examined_[group] = level;
-      all = true;
-    }
-  }
-  for (const int slot : starting_) {
-    Active& active = active_[slot];
-    if (active.share > 0 && !all) continue;
-    active.share = wanted_.Rate(active.wanted);
-    const Time start = active.result.start;
-    if (active.share <= 0) {
-      starts_.Set(slot, std::max(now_, Later(start, stall_timeout_)));
-      continue;
-    }
-    const Time lost = active.course.latency +
-                      transport_->StartUp(active.result.flow, active.course, active.share);
-    starts_.Set(slot, std::max(now_, Later(start, lost)));
-  }
 }
 
 void FluidEngine::UseLinks(const Active& active) {
@@ -320,7 +404,6 @@ void FluidEngine::ReadLink(int link) {
 void FluidEngine::SetCapacity(int link) {
   control_.SetCapacity(link, rate_[link]);
   bulk_.SetCapacity(link, std::max(0.0, rate_[link] - taken_[link]));
-  wanted_.SetCapacity(link, rate_[link]);
 }
 
 // The round trip over the link has changed: so have the plans of the flows over it.
@@ -338,15 +421,9 @@ void FluidEngine::Replan(int link) {
            active.course.stages[active.stage].until <= delivered) {
       ++active.stage;
     }
-    const Course::Stage& stage = active.course.stages[active.stage];
-    if (active.wanted >= 0) {
-      wanted_.SetWeight(active.wanted, active.course.weight);
-      wanted_.SetCap(active.wanted, stage.cap);
-    }
-    if (!active.starting) {
-      DrainsOf(active).Renew(active.number, active.course.weight, stage.cap,
-                             stage.until - delivered, now_);
-    }
+    if (active.phase == Phase::kLatency) continue;
+    DrainsOf(active).Renew(active.number, active.course.weight, Cap(active),
+                           active.course.stages[active.stage].until - delivered, now_);
   }
 }
 
@@ -377,7 +454,7 @@ std::vector<LinkUsage> FluidEngine::Usage() const {
     FlowResult result = active.result;
     result.delivered_bytes = static_cast<std::int64_t>(Delivered(active));
     result.end = now_;
-    transport_->Count(active.course, MeanWaitNs(active), &result);
+    transport_->Count(active.course, MeanQueuedNs(active), &result);
     AddUsage(active, result, &usage);
   }
   return usage;

@@ -13,7 +13,6 @@
 #include "sim/fluid/drains.h"
 #include "sim/fluid/timers.h"
 #include "sim/fluid/transport.h"
-#include "sim/max_min.h"
 #include "sim/network.h"
 
 namespace spes::sim {
@@ -35,19 +34,23 @@ class FluidEngine : public Network {
   std::vector<LinkUsage> Usage() const override;
 
  private:
+  // A flow without a window drains as kSteady from the start.
+  enum class Phase { kLatency, kSlowStart, kSteady };
   struct Active {
     FlowResult result;
     OnDone done;
     Course course;
     const std::vector<int>* route = nullptr;
     bool control = false;
-    bool starting = false;  // draining otherwise
+    Phase phase = Phase::kLatency;
     std::size_t stage = 0;
-    int number = -1;     // in its Drains, while draining
-    int wanted = -1;     // in wanted_
-    double share = 0;    // that StartUp was asked about; 0: not yet
-    Time began{0};       // to drain
+    int number = -1;     // in its Drains, after the latency
     int contended = -1;  // the link for which it was weighed
+    Time began{0};       // to drain
+    double window = 0;   // bytes; infinite where nothing depends on it
+    double anchor = 0;   // the window from which it grows
+    Time since{0};       // of the round in slow start; of the anchor
+    bool grows = false;  // the window holds the flow, and grows
   };
 
   Drains& DrainsOf(const Active& active) { return active.control ? control_ : bulk_; }
@@ -60,16 +63,26 @@ class FluidEngine : public Network {
   void SetCapacity(int link);
 
   void Settle();
-  bool Weigh();
+  void Weigh();
   void UpdateControl();
-  void ExamineStarts();
   void Begin(int slot);
+  void Wake(int slot);
+  void NextRound(int slot);
+  void SetWindow(int slot, double window);
+  double Cap(const Active& active) const;
+  double Grown(const Active& active) const;
+  Time RoundTrip(const Active& active) const;
+  void StopSlowStart(int slot, double window);
+  void StopSlowStarts();
+  void LookAfterWindows();
+  void AwaitGrowth(int slot);
   void Advance(int slot);
   void Replan(int link);
   void End(int slot, FlowOutcome outcome, std::int64_t delivered);
   void Happen();
   double WaitNs(int link) const;
-  double MeanWaitNs(const Active& active) const;
+  double QueuedNs(const Active& active) const;
+  double MeanQueuedNs(const Active& active) const;
   double Delivered(const Active& active) const;
   void AddUsage(const Active& active, const FlowResult& result,
                 std::vector<LinkUsage>* usage) const;
@@ -88,17 +101,14 @@ class FluidEngine : public Network {
   std::unordered_map<FlowId, int> slot_of_;
   Drains control_, bulk_;
   std::vector<int> control_slot_, bulk_slot_;  // [number]
-  // Bulk flows as if all had started: what a starting one can hope for. Unused unless they start
-  // slowly.
-  MaxMin wanted_;
-  std::vector<double> examined_;    // [group of wanted_] its level when its starts were examined
-  std::set<int> starting_;          // slots, of those in wanted_
-  std::set<int> draining_control_;  // slots
-  Timers starts_;                   // by slot: the first byte arrives, or it has stalled
-  Timers changes_;                  // by link: of its rate or delay
-  std::vector<int> uses_;           // [link] active flows
-  std::vector<double> rate_;        // [link] payload bytes/ns now
-  std::vector<double> taken_;       // [link] of that, by control flows
+  std::set<int> slow_starting_;                // slots
+  std::set<int> draining_control_;             // slots
+  std::vector<int> doubled_;   // slots whose windows have since the links were divided
+  Timers wakes_;               // by slot: the first byte arrives, the window grows
+  Timers changes_;             // by link: of its rate or delay
+  std::vector<int> uses_;      // [link] active flows
+  std::vector<double> rate_;   // [link] payload bytes/ns now
+  std::vector<double> taken_;  // [link] of that, by control flows
   std::vector<int> taken_links_;
   std::vector<LinkUsage> usage_;  // of flows that have ended
   std::deque<std::pair<OnDone, FlowResult>> ended_;

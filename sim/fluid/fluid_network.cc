@@ -15,6 +15,12 @@ namespace {
 // (round trip + this part of the queue's time)^-kBias.
 constexpr double kBias = 1;
 constexpr double kQueueFilled = 0.5;
+// Slow start goes on for this part of the time that the queue of the link it has filled takes to
+// cross, and what the losses then leave of the window is this.
+struct Overshoot {
+  double queues, left;
+};
+constexpr Overshoot kRenoOvershoot{1.25, 1}, kCubicOvershoot{0.5, 1.5};
 constexpr double kWeightNs = 1e8;  // the round trip whose weight is 1
 
 class TcpTransport : public Transport {
@@ -26,7 +32,7 @@ class TcpTransport : public Transport {
     return static_cast<double>(tcp_.segment_bytes) / WireBytes(tcp_.segment_bytes);
   }
   bool priorities() const override { return true; }
-  bool starts_slowly() const override { return true; }
+  bool windows() const override { return true; }
 
   Course Plan(const Flow& flow, Time now, bool met) const override {
     const std::vector<Link>& links = graph_->links();
@@ -55,7 +61,9 @@ class TcpTransport : public Transport {
     if (!met) latency += there + back;
     course.latency = Time(std::llround(latency));
     course.loss = 1 - passes;
-    course.weight = flow.streams * kWeightNs / course.rtt_ns;
+    course.weight = Weight(flow, course, 0);
+    course.increment = static_cast<double>(flow.streams) * tcp_.segment_bytes;
+    course.window = tcp_.initial_window * course.increment;
     AddStages(flow, 1 - spared, &course);
     return course;
   }
@@ -64,11 +72,20 @@ class TcpTransport : public Transport {
     return flow.streams * std::pow(kWeightNs / (course.rtt_ns + kQueueFilled * wait_ns), kBias);
   }
 
-  Time StartUp(const Flow& flow, const Course& course, double share) const override {
-    const double first =
-        static_cast<double>(flow.streams) * tcp_.initial_window * tcp_.segment_bytes;
-    const double lost = SlowStartNs(static_cast<double>(flow.bytes), share, course.rtt_ns, first);
-    return Time(std::llround(lost));
+  double Queued(double wait_ns) const override { return kQueueFilled * wait_ns; }
+
+  double AfterOvershoot(const Course& course, double window, double wait_ns) const override {
+    const auto [queues, left] = tcp_.congestion == "cubic" ? kCubicOvershoot : kRenoOvershoot;
+    return window * left * std::exp2(queues * wait_ns / course.rtt_ns);
+  }
+
+  // Reno: a segment per round trip. CUBIC: from the plateau at its largest window on, by 0.4 t³
+  // segments (RFC 9438, equation 1), but as fast as Reno at least (section 4.3).
+  double GrowNs(const Course& course, double from, double to) const override {
+    const double segments = (to - from) / course.increment;
+    const double linear = segments * course.rtt_ns;
+    if (tcp_.congestion != "cubic") return linear;
+    return std::min(linear, std::cbrt(segments / 0.4) * 1e9);
   }
 
   void Count(const Course& course, double wait_ns, FlowResult* result) const override {
@@ -84,7 +101,7 @@ class TcpTransport : public Transport {
     const auto rtt = static_cast<std::int64_t>(course.rtt_ns);
     if (payload == 0 || result->end - result->start < Time(rtt)) return;
     result->rtt_min = Time(rtt);
-    result->rtt_mean = Time(rtt + std::llround(kQueueFilled * wait_ns));
+    result->rtt_mean = Time(rtt + std::llround(wait_ns));
   }
 
   // One for every second segment.
@@ -112,16 +129,15 @@ class TcpTransport : public Transport {
       course->stages = {{bytes, MaxMin::kInfinity}};
       return;
     }
-    const double streams_segment = static_cast<double>(flow.streams) * tcp_.segment_bytes;
     const double settled = LossWindow(tcp_.congestion, p, course->rtt_ns * 1e-9);
     const double factor = LossFactor(tcp_.congestion);
     double window = factor * (1 / p + tcp_.initial_window) / 2;
-    double until = streams_segment / p;
+    double until = course->increment / p;
     course->stages.push_back({std::min(until, bytes), MaxMin::kInfinity});
     while (until < bytes) {
-      until = window > settled ? until + streams_segment / p : bytes;
+      until = window > settled ? until + course->increment / p : bytes;
       course->stages.push_back(
-          {std::min(until, bytes), std::max(window, settled) * streams_segment / course->rtt_ns});
+          {std::min(until, bytes), std::max(window, settled) * course->increment / course->rtt_ns});
       window *= factor;
     }
   }

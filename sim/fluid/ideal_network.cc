@@ -14,7 +14,7 @@ class NoTransport : public Transport {
 
   double efficiency() const override { return 1; }
   bool priorities() const override { return false; }
-  bool starts_slowly() const override { return false; }
+  bool windows() const override { return false; }
 
   Course Plan(const Flow& flow, Time now, bool) const override {
     Time latency{0};
@@ -26,7 +26,9 @@ class NoTransport : public Transport {
             .stages = {{static_cast<double>(flow.bytes), MaxMin::kInfinity}}};
   }
 
-  Time StartUp(const Flow&, const Course&, double) const override { return Time{0}; }
+  double Queued(double) const override { return 0; }
+  double AfterOvershoot(const Course&, double window, double) const override { return window; }
+  double GrowNs(const Course&, double, double) const override { return 0; }
 
   double Weight(const Flow&, const Course& course, double) const override { return course.weight; }
 

@@ -29,15 +29,6 @@ constexpr double kLeastTimeout = 0.2;  // s
 
 }  // namespace
 
-double SlowStartNs(double bytes, double share, double rtt_ns, double first) {
-  double lost = 0, sent = 0;
-  for (double window = first; window < share * rtt_ns && sent + window < bytes; window *= 2) {
-    lost += rtt_ns - window / share;
-    sent += window;
-  }
-  return lost;
-}
-
 double LossWindow(const std::string& congestion, double p, double rtt_s) {
   double window = kRandomReno * RenoWindow(p);
   if (congestion == "cubic") {

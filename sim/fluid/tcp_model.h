@@ -7,14 +7,6 @@
 
 namespace spes::sim {
 
-// The time that slow start costs a flow of `bytes`, compared with sending at `share` bytes/ns at
-// once: in its n-th round trip, of `rtt_ns`, leave 2^n initial windows (`first` bytes), until they
-// fill the share or the flow is over. In ns. Without losses the flow takes
-//   share's worth of bytes + this + half a round trip;
-// where the window has time to grow, that is bytes/share + rtt · (log2(share · rtt / first) − 1/2),
-// within 0.1 rtt.
-double SlowStartNs(double bytes, double share, double rtt_ns, double first);
-
 // The mean window, in segments, under random losses of which a share `p` of all segments, above 0
 // and below 1, begins one (a burst counts once), `rtt_s` an empty path's round trip. `congestion`
 // is "cubic" or "reno".
