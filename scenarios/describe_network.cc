@@ -117,7 +117,8 @@ static void Describe(sim::TcpConfig& tcp, Visitor& v) {
   v.OnValue({"initial_window", "Initial congestion window in segments.", AtLeast(1, 1000)},
             &tcp.initial_window);
   v.OnValue({"streams", "Parallel connections that share one transfer.", AtLeast(1)}, &tcp.streams);
-  v.OnValue({"coarse_factor", "With fidelity coarse, segments are so many times larger.",
+  v.OnValue({"coarse_factor",
+             "Where the level sends coarse segments, they are up to so many times larger.",
              AtLeast(1, 100)},
             &tcp.coarse_factor);
   v.OnValue({"stall_timeout", "A transfer without progress for so long has failed.", kSomeTime},

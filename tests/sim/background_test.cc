@@ -40,13 +40,14 @@ class BackgroundTest : public testing::TestWithParam<Level> {
 constexpr BackgroundFlow kEndless{.from = 1, .to = 3};
 
 TEST_P(BackgroundTest, AnEndlessFlowTakesHalfOfASharedLink) {
-  const Flow flow{.from = 0, .to = 2, .bytes = 10'000'000};
+  // Long: one that begins beside another takes a while to get its share.
+  const Flow flow{.from = 0, .to = 2, .bytes = 40'000'000};
   const double alone = ToSeconds(Transfer(*Make({}), flow).end);
   const auto network = Make({kEndless});
   Pass(*network, 5s);
   const FlowResult result = Transfer(*network, flow);
   EXPECT_EQ(result.start, 5s);
-  EXPECT_NEAR(ToSeconds(result.end - result.start) / alone, 2, GetParam().packets ? 0.5 : 0.02);
+  EXPECT_NEAR(ToSeconds(result.end - result.start) / alone, 2, GetParam().packets ? 0.4 : 0.02);
 }
 
 TEST_P(BackgroundTest, TwoStreamsTakeTwoThirds) {
