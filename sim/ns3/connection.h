@@ -66,14 +66,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // A segment that TCP hands down at one of the two ends.
   void Send(const ns3::Ptr<ns3::Packet>& packet, bool from_sender);
 
-  struct Progress {
-    std::int64_t delivered = 0;        // bytes at the receiver
-    std::int64_t at = 0;               // when the last of them came, ns of the timeline
-    std::int64_t retransmissions = 0;  // so far
-  };
-  Progress progress() const {
-    return {counts_.delivered_bytes, delivered_at_, counts_.retransmissions};
-  }
+  // When the last payload came to the receiver, ns of the timeline.
+  std::int64_t delivered_at() const { return delivered_at_; }
 
   // See TcpSocket::MakeFine. No effect where segments are of real size already.
   void MakeFine();

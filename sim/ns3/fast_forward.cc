@@ -150,7 +150,7 @@ void FastForward::Measure(int id) {
   Group& group = groups_.at(id);
   group.began = Now();
   group.alive.clear();
-  group.first.clear();
+  group.ends.clear();
   group.history.clear();
   const bool lone = group.members.size() == 1 && members_.at(group.members[0]).streams.size() == 1;
   for (const FlowId flow : group.members) {
@@ -158,15 +158,12 @@ void FastForward::Measure(int id) {
       if (stream->unsent_bytes() == 0) continue;
       if (!lone) stream->MakeFine();
       group.alive.push_back(stream.get());
-      group.first.push_back(stream->counts());
     }
   }
   group.drops.clear();
   for (const int link : group.full) group.drops.push_back(queues_[link].dropped_packets());
   if (group.alive.empty()) return;  // the rest is on its way
-  group.history.emplace_back();
-  for (const Connection* stream : group.alive) group.history[0].push_back(stream->progress());
-  group.ends = {Now()};
+  TakeSamples(group);
   NextWindow(id);
 }
 
@@ -175,6 +172,14 @@ void FastForward::NextWindow(int id) {
   const StepSimulator::Within within(simulator_, 0);
   ns3::Simulator::Schedule(ns3::TimeStep(Window(group).count()),
                            [this, id, began = group.began] { OnWindow(id, began); });
+}
+
+void FastForward::TakeSamples(Group& group) {
+  group.ends.push_back(Now());
+  std::vector<Sample>& samples = group.history.emplace_back();
+  for (const Connection* stream : group.alive) {
+    samples.push_back({stream->counts(), stream->delivered_at()});
+  }
 }
 
 void FastForward::OnWindow(int id, Time began) {
@@ -186,9 +191,7 @@ void FastForward::OnWindow(int id, Time began) {
     Measure(id);
     return;
   }
-  group.history.emplace_back();
-  for (const Connection* stream : group.alive) group.history.back().push_back(stream->progress());
-  group.ends.push_back(Now());
+  TakeSamples(group);
   const Time most = Steady(group);
   // What is underway when it ends must have arrived before a change.
   Time duration = std::min(most, NextChange(group, Now()) - Now() - Window(group));
@@ -216,17 +219,18 @@ Time FastForward::Steady(Group& group) {
   const std::size_t middle = (from + windows) / 2;
   const auto rate = [&group](std::size_t stream, std::size_t a, std::size_t b) {
     const Sample &x = group.history[a][stream], &y = group.history[b][stream];
-    return y.at == x.at
+    return y.delivered_at == x.delivered_at
                ? 0.0
-               : static_cast<double>(y.delivered - x.delivered) / static_cast<double>(y.at - x.at);
+               : static_cast<double>(y.counts.delivered_bytes - x.counts.delivered_bytes) /
+                     static_cast<double>(y.delivered_at - x.delivered_at);
   };
   std::vector<double> means;
   for (std::size_t i = 0; i < group.alive.size(); ++i) {
     const double mean = rate(i, from, windows);
     // Between deliveries, which is exact where the whole time was one of deliveries.
     const auto time = static_cast<double>((group.ends[windows] - group.ends[from]).count());
-    const auto covered =
-        static_cast<double>(group.history[windows][i].at - group.history[from][i].at);
+    const auto covered = static_cast<double>(group.history[windows][i].delivered_at -
+                                             group.history[from][i].delivered_at);
     if (mean <= 0 || std::abs(covered - time) > kLargestGap * time) return Time{0};
     means.push_back(mean);
     if (lone) continue;
@@ -237,7 +241,8 @@ Time FastForward::Steady(Group& group) {
       squares += (r - mean) * (r - mean);
       least = std::min(least, r);
       most = std::max(most, r);
-      losses += group.history[w + 1][i].retransmissions > group.history[w][i].retransmissions;
+      losses += group.history[w + 1][i].counts.retransmissions >
+                group.history[w][i].counts.retransmissions;
     }
     if (losses == 0 && most - least < kLargestSpread * mean) continue;
     const auto count = static_cast<double>(windows - from);
@@ -257,7 +262,8 @@ Time FastForward::Steady(Group& group) {
   group.rates.clear();
   const double elapsed = ToSeconds(Now() - group.began) * 1e9;
   for (std::size_t i = 0; i < means.size(); ++i) {
-    const ConnectionCounts &then = group.first[i], &now = group.alive[i]->counts();
+    const ConnectionCounts &then = group.history[from][i].counts,
+                           &now = group.history[windows][i].counts;
     // All else in proportion to the payload: sent, or at the receiver.
     const auto per = [&](std::int64_t ConnectionCounts::*what, std::int64_t ConnectionCounts::*of) {
       return means[i] * static_cast<double>(now.*what - then.*what) /

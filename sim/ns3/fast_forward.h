@@ -55,7 +55,10 @@ class FastForward {
   void Settle();
 
  private:
-  using Sample = Connection::Progress;
+  struct Sample {  // of one connection at the end of a window
+    ConnectionCounts counts;
+    std::int64_t delivered_at;
+  };
   struct Rate {  // per ns while it passes
     double delivered = 0, wire = 0, acknowledgements = 0, retransmitted = 0, retransmissions = 0,
            dropped = 0;
@@ -63,11 +66,10 @@ class FastForward {
   struct Group {
     std::vector<FlowId> members;  // ascending
     std::vector<int> full;        // links that the group can fill, ascending
-    // The measurement: when it began, the connections with payload left to send, what had been
-    // counted then, and what each had delivered at the ends of the windows.
+    // The measurement: when it began, the connections with payload left to send, and what each had
+    // counted at the ends of the windows.
     Time began{0};
     std::vector<Connection*> alive;
-    std::vector<ConnectionCounts> first;       // [alive]
     std::vector<std::int64_t> drops;           // [full]
     std::vector<std::vector<Sample>> history;  // [window][alive], the beginning included
     std::vector<Time> ends;                    // [window]
@@ -86,6 +88,7 @@ class FastForward {
   std::vector<Group> FindGroups() const;
   void Measure(int id);
   void NextWindow(int id);
+  void TakeSamples(Group& group);
   void OnWindow(int id, Time began);
   Time Window(const Group& group) const;
   Time Steady(Group& group);
