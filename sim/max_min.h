@@ -58,6 +58,8 @@ class MaxMin {
   // cap, or came to it or left it; and groups with another level, which others may join later.
   const std::vector<int>& moved() const { return moved_; }
   const std::vector<int>& changed_groups() const { return changed_groups_; }
+  // Whether flows share the link and it is full.
+  bool full(int link) const { return links_[link].count > 1 && links_[link].full; }
   // Links shared by flows that are full since then, and were not before.
   const std::vector<int>& filled() const { return filled_; }
 

@@ -27,9 +27,8 @@ FluidEngine::FluidEngine(std::shared_ptr<const LinkGraph> graph, const TcpConfig
       transport_(std::move(transport)),
       control_(graph_->links().size(), tcp.stall_timeout),
       bulk_(graph_->links().size(), tcp.stall_timeout),
-      uses_(graph_->links().size(), 0),
-      rate_(graph_->links().size(), 0.0),
-      taken_(graph_->links().size(), 0.0),
+      links_(*graph_, transport_->efficiency(), &control_, &bulk_),
+      overflow_pending_(graph_->links().size(), false),
       usage_(graph_->links().size()) {}
 
 void FluidEngine::Prepare(int from, int to, int streams) {
@@ -56,7 +55,7 @@ FlowId FluidEngine::Start(const Flow& flow, OnDone done) {
   active.course = transport_->Plan(flow, now_, met);
   active.route = &graph_->Route(flow.from, flow.to);
   active.control = transport_->priorities() && flow.traffic_class == TrafficClass::kControl;
-  UseLinks(active);
+  links_.Use(*active.route, now_);
   wakes_.Set(slot, now_ + active.course.latency);
   return id;
 }
@@ -77,7 +76,7 @@ std::optional<Time> FluidEngine::NextEvent() const {
 }
 
 Time FluidEngine::NextTime() const {
-  return std::min({wakes_.next(), control_.next(), bulk_.next(), changes_.next()});
+  return std::min({wakes_.next(), overflows_.next(), control_.next(), bulk_.next(), links_.next()});
 }
 
 Time FluidEngine::AdvanceTo(Time t) {
@@ -103,12 +102,7 @@ Time FluidEngine::AdvanceTo(Time t) {
 
 // What is due at now_.
 void FluidEngine::Happen() {
-  while (changes_.next() <= now_) {
-    const int link = changes_.first();
-    const bool delayed = graph_->links()[link].NextDelayChange(now_ - Time(1)) == now_;
-    ReadLink(link);
-    if (delayed) Replan(link);
-  }
+  for (const int link : links_.Change(now_)) Replan(link);
   std::vector<int> drained, stalled;
   for (const bool control : {true, false}) {
     drained.clear();
@@ -121,6 +115,7 @@ void FluidEngine::Happen() {
       End(slot, FlowOutcome::kStalled, static_cast<std::int64_t>(Delivered(active_[slot])));
     }
   }
+  while (overflows_.next() <= now_) Overflow(overflows_.first());
   while (wakes_.next() <= now_) Wake(wakes_.first());
 }
 
@@ -187,7 +182,9 @@ void FluidEngine::NextRound(int slot) {
     wakes_.Set(slot, now_ + kProbe);
     return;
   }
-  if (rate < active.window / active.course.rtt_ns * (1 - 1e-9)) {
+  const bool overshoots =
+      std::ranges::any_of(*active.route, [this](int link) { return overflow_pending_[link]; });
+  if (!overshoots && rate < active.window / active.course.rtt_ns * (1 - 1e-9)) {
     // It fills its share, and the queue in front of the link.
     StopSlowStart(slot, rate * (active.course.rtt_ns + QueuedNs(active)));
     return;
@@ -212,27 +209,38 @@ void FluidEngine::StopSlowStart(int slot, double window) {
   SetWindow(slot, active.control ? kUnlimited : window);
 }
 
-// When slow start has filled a link, its queue overflows, and no flow over it doubles on.
-void FluidEngine::StopSlowStarts() {
-  const auto over = [](const Active& active, int link) {
-    return std::ranges::count(*active.route, link) > 0;
-  };
+// When slow start has filled a link, its queue fills too, while windows double on.
+void FluidEngine::AwaitOverflows() {
   if (doubled_.empty()) return;
   for (const int link : bulk_.shares().filled()) {
+    if (overflow_pending_[link]) continue;
     const bool doubled = std::ranges::any_of(doubled_, [&](int slot) {
-      return slow_starting_.contains(slot) && over(active_[slot], link);
+      return slow_starting_.contains(slot) && Crosses(active_[slot], link);
     });
     if (!doubled) continue;
-    const std::vector<int> slots(slow_starting_.begin(), slow_starting_.end());
-    for (const int slot : slots) {
-      const Active& active = active_[slot];
-      if (!over(active, link)) continue;
-      // In the course of a round the window goes from half of what the round drains to all of it.
-      const double part = Ns(now_ - active.since) / active.course.rtt_ns;
-      const double window = active.window * std::exp2(std::min(1.0, part) - 1);
-      StopSlowStart(slot, transport_->AfterOvershoot(active.course, window, WaitNs(link)));
-    }
+    overflow_pending_[link] = true;
+    overflows_.Set(link, now_ + Time(std::llround(transport_->OvershootNs(links_.WaitNs(link)))));
   }
+}
+
+// The queue is full, unless flows have ended since: all that double hear of it.
+void FluidEngine::Overflow(int link) {
+  overflows_.Clear(link);
+  overflow_pending_[link] = false;
+  if (!bulk_.shares().full(link)) return;
+  const std::vector<int> slots(slow_starting_.begin(), slow_starting_.end());
+  for (const int slot : slots) {
+    const Active& active = active_[slot];
+    if (!Crosses(active, link)) continue;
+    // In the course of a round the window goes from half of what the round drains to all of it.
+    const double part = Ns(now_ - active.since) / active.course.rtt_ns;
+    const double window = active.window * std::exp2(std::min(1.0, part) - 1);
+    StopSlowStart(slot, transport_->AfterOvershoot(window));
+  }
+}
+
+bool FluidEngine::Crosses(const Active& active, int link) const {
+  return std::ranges::count(*active.route, link) > 0;
 }
 
 double FluidEngine::Grown(const Active& active) const {
@@ -283,11 +291,6 @@ double FluidEngine::Delivered(const Active& active) const {
   return std::max(0.0, active.course.stages[active.stage].until - left);
 }
 
-double FluidEngine::WaitNs(int link) const {
-  const Link& l = graph_->links()[link];
-  return l.queue_bytes * 8e9 / l.bps;
-}
-
 // What a packet of the flow waits in the queue of the full link that holds it, if one does.
 double FluidEngine::QueuedNs(const Active& active) const {
   const MaxMin& shares = DrainsOf(active).shares();
@@ -300,7 +303,7 @@ double FluidEngine::QueuedNs(const Active& active) const {
       if (shares.count(link) == 1 && shares.capacity(link) <= rate) full = link;
     }
   }
-  return full < 0 ? 0 : transport_->Queued(WaitNs(full));
+  return full < 0 ? 0 : transport_->Queued(links_.WaitNs(full));
 }
 
 // The same on average, as if it had been so since the flow began to drain.
@@ -311,13 +314,9 @@ double FluidEngine::MeanQueuedNs(const Active& active) const {
 
 void FluidEngine::End(int slot, FlowOutcome outcome, std::int64_t delivered) {
   Active& active = active_[slot];
-  FlowResult& result = active.result;
+  FlowResult result = ResultNow(active, delivered, &usage_);
   result.outcome = outcome;
-  result.end = now_;
-  result.delivered_bytes = delivered;
-  transport_->Count(active.course, MeanQueuedNs(active), &result);
-  AddUsage(active, result, &usage_);
-  ReleaseLinks(active);
+  links_.Release(*active.route);
   wakes_.Clear(slot);
   if (active.phase != Phase::kLatency) {
     slow_starting_.erase(slot);
@@ -345,7 +344,7 @@ void FluidEngine::Settle() {
     bulk_.Update(now_);
     LookAfterWindows();
     if (pass == 0) Weigh();
-    if (pass <= 1) StopSlowStarts();
+    AwaitOverflows();
   }
   doubled_.clear();
 }
@@ -357,7 +356,8 @@ void FluidEngine::Weigh() {
     const int link = bulk_.shares().bottleneck(bulk_.shares().group(number));
     if (link < 0 || link == active.contended) continue;
     active.contended = link;
-    const double weight = transport_->Weight(active.result.flow, active.course, WaitNs(link));
+    const double weight =
+        transport_->Weight(active.result.flow, active.course, links_.WaitNs(link));
     if (weight == active.course.weight) continue;
     active.course.weight = weight;
     bulk_.Renew(number, weight, Cap(active), bulk_.Left(number, now_), now_);
@@ -368,42 +368,14 @@ void FluidEngine::Weigh() {
 void FluidEngine::UpdateControl() {
   if (!control_.outdated()) return;
   control_.Update(now_);
-  std::vector<int> links;
-  std::swap(links, taken_links_);
-  for (const int link : links) taken_[link] = 0;
+  std::vector<std::pair<int, double>> taken;
   for (const int slot : draining_control_) {
     const Active& active = active_[slot];
     for (const int link : *active.route) {
-      taken_[link] += control_.shares().Rate(active.number);
-      taken_links_.push_back(link);
+      taken.emplace_back(link, control_.shares().Rate(active.number));
     }
   }
-  links.insert(links.end(), taken_links_.begin(), taken_links_.end());
-  for (const int link : links) SetCapacity(link);
-}
-
-void FluidEngine::UseLinks(const Active& active) {
-  for (const int link : *active.route) {
-    if (++uses_[link] == 1) ReadLink(link);
-  }
-}
-
-void FluidEngine::ReleaseLinks(const Active& active) {
-  for (const int link : *active.route) {
-    if (--uses_[link] == 0) changes_.Clear(link);
-  }
-}
-
-void FluidEngine::ReadLink(int link) {
-  const Link& l = graph_->links()[link];
-  rate_[link] = l.rate.At(now_) * transport_->efficiency() / 8e9;
-  SetCapacity(link);
-  changes_.Set(link, std::min(l.rate.NextChange(now_), l.NextDelayChange(now_)));
-}
-
-void FluidEngine::SetCapacity(int link) {
-  control_.SetCapacity(link, rate_[link]);
-  bulk_.SetCapacity(link, std::max(0.0, rate_[link] - taken_[link]));
+  links_.SetTaken(std::move(taken));
 }
 
 // The round trip over the link has changed: so have the plans of the flows over it.
@@ -427,35 +399,23 @@ void FluidEngine::Replan(int link) {
   }
 }
 
-void FluidEngine::AddUsage(const Active& active, const FlowResult& result,
-                           std::vector<LinkUsage>* usage) const {
-  const Flow& flow = result.flow;
-  const std::vector<Link>& links = graph_->links();
-  double passing = 1;  // of the packets sent
-  for (const int link : *active.route) {
-    LinkUsage& used = (*usage)[link];
-    used.wire_bytes += std::llround(static_cast<double>(result.wire_bytes) * passing);
-    if (active.course.loss > 0) {
-      const double lost = passing * links[link].loss / active.course.loss;
-      used.dropped_packets += std::llround(static_cast<double>(result.dropped_packets) * lost);
-    }
-    passing *= 1 - links[link].loss;
-  }
-  const std::int64_t acks =
-      std::llround(transport_->AckBytes(flow, static_cast<double>(result.delivered_bytes)));
-  if (acks == 0) return;
-  for (const int link : graph_->Route(flow.to, flow.from)) (*usage)[link].wire_bytes += acks;
+// Fills in what the flow has cost so far, when so much of it has been delivered.
+FlowResult FluidEngine::ResultNow(const Active& active, std::int64_t delivered,
+                                  std::vector<LinkUsage>* usage) const {
+  FlowResult result = active.result;
+  result.end = now_;
+  result.delivered_bytes = delivered;
+  transport_->Count(active.course, MeanQueuedNs(active), &result);
+  links_.AddUsage(result, active.course.loss,
+                  transport_->AckBytes(result.flow, static_cast<double>(delivered)), usage);
+  return result;
 }
 
 std::vector<LinkUsage> FluidEngine::Usage() const {
   std::vector<LinkUsage> usage = usage_;
   for (const auto& [id, slot] : slot_of_) {
     const Active& active = active_[slot];
-    FlowResult result = active.result;
-    result.delivered_bytes = static_cast<std::int64_t>(Delivered(active));
-    result.end = now_;
-    transport_->Count(active.course, MeanQueuedNs(active), &result);
-    AddUsage(active, result, &usage);
+    ResultNow(active, static_cast<std::int64_t>(Delivered(active)), &usage);
   }
   return usage;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/fluid/drains.h"
+#include "sim/fluid/fluid_links.h"
 #include "sim/fluid/timers.h"
 #include "sim/fluid/transport.h"
 #include "sim/network.h"
@@ -57,11 +58,6 @@ class FluidEngine : public Network {
   const Drains& DrainsOf(const Active& active) const { return active.control ? control_ : bulk_; }
   bool empty() const { return slot_of_.empty(); }
 
-  void UseLinks(const Active& active);
-  void ReleaseLinks(const Active& active);
-  void ReadLink(int link);
-  void SetCapacity(int link);
-
   void Settle();
   void Weigh();
   void UpdateControl();
@@ -73,19 +69,20 @@ class FluidEngine : public Network {
   double Grown(const Active& active) const;
   Time RoundTrip(const Active& active) const;
   void StopSlowStart(int slot, double window);
-  void StopSlowStarts();
+  void AwaitOverflows();
+  void Overflow(int link);
+  bool Crosses(const Active& active, int link) const;
   void LookAfterWindows();
   void AwaitGrowth(int slot);
   void Advance(int slot);
   void Replan(int link);
   void End(int slot, FlowOutcome outcome, std::int64_t delivered);
   void Happen();
-  double WaitNs(int link) const;
   double QueuedNs(const Active& active) const;
   double MeanQueuedNs(const Active& active) const;
   double Delivered(const Active& active) const;
-  void AddUsage(const Active& active, const FlowResult& result,
-                std::vector<LinkUsage>* usage) const;
+  FlowResult ResultNow(const Active& active, std::int64_t delivered,
+                       std::vector<LinkUsage>* usage) const;
   void Report();
   Time NextTime() const;
 
@@ -100,17 +97,15 @@ class FluidEngine : public Network {
   std::vector<int> free_slots_;
   std::unordered_map<FlowId, int> slot_of_;
   Drains control_, bulk_;
+  FluidLinks links_;
   std::vector<int> control_slot_, bulk_slot_;  // [number]
   std::set<int> slow_starting_;                // slots
   std::set<int> draining_control_;             // slots
-  std::vector<int> doubled_;   // slots whose windows have since the links were divided
-  Timers wakes_;               // by slot: the first byte arrives, the window grows
-  Timers changes_;             // by link: of its rate or delay
-  std::vector<int> uses_;      // [link] active flows
-  std::vector<double> rate_;   // [link] payload bytes/ns now
-  std::vector<double> taken_;  // [link] of that, by control flows
-  std::vector<int> taken_links_;
-  std::vector<LinkUsage> usage_;  // of flows that have ended
+  std::vector<int> doubled_;            // slots whose windows have since the links were divided
+  Timers wakes_;                        // by slot: the first byte arrives, the window grows
+  Timers overflows_;                    // by link: of its queue, after slow start has filled it
+  std::vector<bool> overflow_pending_;  // [link]
+  std::vector<LinkUsage> usage_;        // of flows that have ended
   std::deque<std::pair<OnDone, FlowResult>> ended_;
 };
 

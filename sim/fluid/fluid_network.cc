@@ -11,16 +11,20 @@
 namespace spes::sim {
 namespace {
 
-// Where flows of different round trips meet in one queue, their shares go with
-// (round trip + this part of the queue's time)^-kBias.
-constexpr double kBias = 1;
+// Measured with the packet level, CUBIC and Reno alike: 2 to 16 transfers at once, of 5 to 200 MB,
+// through one link of 50 Mbps to 1 Gbps that is shared, from access links of 20 to 500 Mbps or as
+// wide as the shared one, with round trips of 20 to 150 ms and queues of 0.25 and 1 BDP; 61 runs. The times of the last transfer, the median and the 90th percentile
+// then are right to 1 % (CUBIC) and 4 % (Reno) on average, and in a single run mostly to 15 %. None
+// of the four is sharp: half or twice as much adds a few per cent of error.
+
+// A full queue is filled to this part on average: where flows of different round trips meet in it,
+// their shares are inverse to their round trips with the time in the queue.
 constexpr double kQueueFilled = 0.5;
-// Slow start goes on for this part of the time that the queue of the link it has filled takes to
-// cross, and what the losses then leave of the window is this.
-struct Overshoot {
-  double queues, left;
-};
-constexpr Overshoot kRenoOvershoot{1.25, 1}, kCubicOvershoot{0.5, 1.5};
+// Windows double on for the time that the queue of the link they have filled takes to cross, and
+// this times the window remains after the losses.
+constexpr double kOvershootQueues = 1;
+constexpr double kOvershootLeft = 1.4;
+
 constexpr double kWeightNs = 1e8;  // the round trip whose weight is 1
 
 class TcpTransport : public Transport {
@@ -69,15 +73,13 @@ class TcpTransport : public Transport {
   }
 
   double Weight(const Flow& flow, const Course& course, double wait_ns) const override {
-    return flow.streams * std::pow(kWeightNs / (course.rtt_ns + kQueueFilled * wait_ns), kBias);
+    return flow.streams * kWeightNs / (course.rtt_ns + kQueueFilled * wait_ns);
   }
 
   double Queued(double wait_ns) const override { return kQueueFilled * wait_ns; }
 
-  double AfterOvershoot(const Course& course, double window, double wait_ns) const override {
-    const auto [queues, left] = tcp_.congestion == "cubic" ? kCubicOvershoot : kRenoOvershoot;
-    return window * left * std::exp2(queues * wait_ns / course.rtt_ns);
-  }
+  double OvershootNs(double wait_ns) const override { return kOvershootQueues * wait_ns; }
+  double AfterOvershoot(double window) const override { return kOvershootLeft * window; }
 
   // Reno: a segment per round trip. CUBIC: from the plateau at its largest window on, by 0.4 t³
   // segments (RFC 9438, equation 1), but as fast as Reno at least (section 4.3).

@@ -27,7 +27,8 @@ class NoTransport : public Transport {
   }
 
   double Queued(double) const override { return 0; }
-  double AfterOvershoot(const Course&, double window, double) const override { return window; }
+  double OvershootNs(double) const override { return 0; }
+  double AfterOvershoot(double window) const override { return window; }
   double GrowNs(const Course&, double, double) const override { return 0; }
 
   double Weight(const Flow&, const Course& course, double) const override { return course.weight; }

@@ -49,9 +49,10 @@ class Transport {
   // How much of a queue of `wait_ns` a packet finds taken when the link is full.
   virtual double Queued(double wait_ns) const = 0;
 
-  // Slow start has filled a link whose queue takes `wait_ns` to cross: what becomes of a window of
-  // so many bytes.
-  virtual double AfterOvershoot(const Course& course, double window, double wait_ns) const = 0;
+  // Slow start has filled a link whose queue takes `wait_ns` to cross: how long windows double on.
+  virtual double OvershootNs(double wait_ns) const = 0;
+  // What is left of such a window after that, in bytes.
+  virtual double AfterOvershoot(double window) const = 0;
 
   // The ns in which a window grows from `from`, where it has been for a while, to `to`.
   virtual double GrowNs(const Course& course, double from, double to) const = 0;
