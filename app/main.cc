@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/version.h"
+#include "app/plan.h"
 #include "app/run.h"
 #include "scenarios/printer.h"
 #include "scenarios/reader.h"
@@ -41,6 +42,20 @@ int Main(int argc, char** argv) {
   app.add_option("--seed", seed, "Seed of everything random")->type_name("S");
   app.add_flag("--quiet", quiet, "No progress and no summary");
   app.add_flag("--print-config", print, "Print the scenario with all its values, and end");
+  CLI::App* plan = app.add_subcommand(
+      "plan", "Predict the time of rounds from costs and network, without training");
+  std::string plan_format = "text";
+  int plan_rounds = 3;
+  plan->add_option("SCENARIO", path, "YAML file of the run")->required();
+  plan->add_option("--set", overrides, "Change one key, as for a run; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  plan->add_option("--rounds", plan_rounds, "Rounds to predict; the table shows their means")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  plan->add_option("--format", plan_format, "text, or csv with a row for each node")
+      ->check(CLI::IsMember({"text", "csv"}))
+      ->capture_default_str();
   CLI::App* schema = app.add_subcommand("schema", "Print the JSON schema of scenario files");
 
   try {
@@ -58,6 +73,7 @@ int Main(int argc, char** argv) {
   if (!workers.empty()) overrides.push_back("workers=" + workers);
   if (!seed.empty()) overrides.push_back("seed=" + seed);
   spes::scenarios::Scenario scenario = spes::scenarios::ReadScenario(path, overrides);
+  if (plan->parsed()) return spes::app::Plan(scenario, plan_rounds, plan_format);
   if (print) {
     std::cout << spes::scenarios::PrintScenario(scenario);
     return 0;

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "app/make_network.h"
+#include "scenarios/cost_builder.h"
 #include "scenarios/exchange.h"
 #include "scenarios/scenario_hash.h"
 #include "scenarios/topology_builder.h"
@@ -58,12 +59,7 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
       loop_(network_.get()),
       runtime_(loop_, *network_, pool, recorder, allocation_.nodes(),
                scenario.network.tcp.streams) {
-  // An owner makes weight gradients of its own experts only, one in `nodes`.
-  const double flops = trainer::TrainingFlopsPerToken(scenario.model, scenario.training.context,
-                                                      1.0 / allocation_.nodes()) *
-                       static_cast<double>(scenario.training.sequences * scenario.training.context);
-  const auto cost = std::make_shared<const trainer::CostModel>(
-      scenario.nodes.compute, scenarios::NodeSpeeds(scenario), flops, scenario.seed);
+  const auto cost = std::make_shared<const trainer::CostModel>(scenarios::BuildCostModel(scenario));
   trainer::CoordinatorConfig config = MakeCoordinatorConfig(scenario);
   if (scenario.network.exchange.pattern != sim::ExchangePattern::kCoordinator) {
     const auto schedule = std::make_shared<const trainer::ExchangeSchedule>(

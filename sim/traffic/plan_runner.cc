@@ -152,6 +152,7 @@ void PlanRunner::Launch(int i) {
                      [this, alive, i, run = run_](const FlowResult& result) {
                        if (!alive.expired()) OnFlow(i, run, result);
                      }));
+  if (events_.started) events_.started(i);
 }
 
 void PlanRunner::OnFlow(int i, std::uint64_t run, const FlowResult& result) {

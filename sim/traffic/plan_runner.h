@@ -34,14 +34,16 @@ class PlanRunner {
   // the runner. After an exception thrown by one the runner can only be destroyed.
   struct Events {
     // The host is ready, and no transfer from or to it is left.
-    std::function<void(int host)> host_finished;
+    std::function<void(int host)> host_finished = {};
     // All hosts are; once per run.
-    std::function<void()> finished;
+    std::function<void()> finished = {};
+    // The flow of a transfer was started, now.
+    std::function<void(int transfer)> started = {};
     // A flow ended, whatever its outcome; late ones of a run that failed included.
-    std::function<void(int transfer, const FlowResult& result)> flow;
+    std::function<void(int transfer, const FlowResult& result)> flow = {};
     // This flow stalled, failed or was cancelled by others, and the run is over: its other flows
     // have been cancelled, and `finished` will not be called. Instead of `finished`, once.
-    std::function<void(int transfer, const FlowResult& result)> failed;
+    std::function<void(int transfer, const FlowResult& result)> failed = {};
   };
 
   // Throws std::invalid_argument as Validate does, and on a number of streams below 1 or of sends
