@@ -2,17 +2,13 @@
 
 #include <ns3/boolean.h>
 #include <ns3/double.h>
-#include <ns3/uinteger.h>
-
-#include <algorithm>
 
 namespace spes::sim {
 namespace {
 
-// RFC 9438, sections 4.3 and 4.6, and what ns-3 starts slow start's exit at.
+// RFC 9438, sections 4.3 and 4.6.
 constexpr double kC = 0.4, kBeta = 0.7;
 constexpr double kAlpha = 3 * (1 - kBeta) / (1 + kBeta);
-constexpr int kHystartLowWindow = 16;  // segments
 
 }  // namespace
 
@@ -24,16 +20,16 @@ void CoarseReno::CongestionAvoidance(ns3::Ptr<ns3::TcpSocketState> tcb, std::uin
   tcb->m_cWnd += tcb->m_segmentSize;
 }
 
-void CoarseCubic::Scale() {
-  SetAttribute("C", ns3::DoubleValue(kC / factor_));
+void CoarseCubic::Configure(int factor) {
+  LinuxCubic::Configure(factor);
+  factor_ = factor;
+  SetAttribute("C", ns3::DoubleValue(kC / factor));
   SetAttribute("TcpFriendliness", ns3::BooleanValue(false));
-  SetAttribute("HyStartLowWindow",
-               ns3::UintegerValue(static_cast<unsigned>(std::max(1, kHystartLowWindow / factor_))));
 }
 
 void CoarseCubic::IncreaseWindow(ns3::Ptr<ns3::TcpSocketState> tcb, std::uint32_t acked) {
   const bool avoidance = tcb->m_cWnd >= tcb->m_ssThresh;
-  ns3::TcpCubic::IncreaseWindow(tcb, acked);
+  LinuxCubic::IncreaseWindow(tcb, acked);
   if (!avoidance || friendly_ == 0 || !tcb->m_isCwndLimited) return;
   const double segment = tcb->m_segmentSize;
   friendly_ += kAlpha * segment / factor_ * acked * segment / tcb->m_cWnd;
@@ -42,7 +38,7 @@ void CoarseCubic::IncreaseWindow(ns3::Ptr<ns3::TcpSocketState> tcb, std::uint32_
 
 std::uint32_t CoarseCubic::GetSsThresh(ns3::Ptr<const ns3::TcpSocketState> tcb,
                                        std::uint32_t in_flight) {
-  const std::uint32_t threshold = ns3::TcpCubic::GetSsThresh(tcb, in_flight);
+  const std::uint32_t threshold = LinuxCubic::GetSsThresh(tcb, in_flight);
   friendly_ = threshold;
   return threshold;
 }

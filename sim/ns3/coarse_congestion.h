@@ -2,11 +2,12 @@
 // segments of real size.
 #pragma once
 
-#include <ns3/tcp-cubic.h>
 #include <ns3/tcp-linux-reno.h>
 #include <ns3/tcp-socket-state.h>
 
 #include <cstdint>
+
+#include "sim/ns3/linux_cubic.h"
 
 namespace spes::sim {
 
@@ -27,18 +28,16 @@ class CoarseReno : public ns3::TcpLinuxReno {
 
 // CUBIC with its scaling constant C, which counts segments, divided by the factor, and with the
 // estimate of the Reno-friendly region (RFC 9438, section 4.3) in bytes.
-class CoarseCubic : public ns3::TcpCubic {
+class CoarseCubic : public LinuxCubic {
  public:
-  explicit CoarseCubic(int factor) : factor_(factor) {}
-  // Once, after ns3::CreateObject, which sets all attributes to their defaults.
-  void Scale();
+  void Configure(int factor) override;
   ns3::Ptr<ns3::TcpCongestionOps> Fork() override { return ns3::CopyObject<CoarseCubic>(this); }
   void IncreaseWindow(ns3::Ptr<ns3::TcpSocketState> tcb, std::uint32_t acked) override;
   std::uint32_t GetSsThresh(ns3::Ptr<const ns3::TcpSocketState> tcb,
                             std::uint32_t in_flight) override;
 
  private:
-  int factor_;
+  int factor_ = 1;
   double friendly_ = 0;  // bytes: the window that Reno would have; 0 before the first loss
 };
 

@@ -126,4 +126,27 @@ bool TcpTxBuffer::IsRetransmittedDataAcked(const SequenceNumber32& ack) const {
   return false;
 }
 
+// ns-3's scoreboard after an acknowledgement with SACK blocks, and one thing more: what was sent
+// again and has not arrived, although something sent later has, is lost again (RFC 8985; the paths
+// keep the order). ns-3 waits for a time-out then.
+std::uint32_t TcpTxBuffer::Update(const TcpOptionSack::SackList& list,
+                                  const Callback<void, TcpTxItem*>& sackedCb) {
+  static auto* const original = spes::sim::Original<std::uint32_t(
+      TcpTxBuffer*, const TcpOptionSack::SackList&, const Callback<void, TcpTxItem*>&)>(
+      "_ZN3ns311TcpTxBuffer6UpdateERKNSt7__cxx114listISt4pairINS_14SequenceNumberIjiEES5_ESaIS6_"
+      "EEERKNS_8CallbackIvJPNS_9TcpTxItemEEEE");
+  const std::uint32_t sacked = original(this, list, sackedCb);
+  if (sacked == 0 || m_retrans == 0) return sacked;
+  Time newest = Seconds(0);
+  for (const TcpTxItem* item : m_sentList) {
+    if (item->m_sacked) newest = std::max(newest, item->m_lastSent);
+  }
+  for (TcpTxItem* item : m_sentList) {
+    if (!item->m_retrans || item->m_sacked || item->m_lastSent >= newest) continue;
+    item->m_retrans = false;
+    m_retrans -= item->m_packet->GetSize();
+  }
+  return sacked;
+}
+
 }  // namespace ns3

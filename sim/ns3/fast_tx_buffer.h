@@ -1,4 +1,4 @@
-// Faster versions of what ns-3's TcpTxBuffer does for every segment.
+// Faster versions of what ns-3's TcpTxBuffer does for every segment, and one that does more.
 #pragma once
 
 namespace spes::sim {
@@ -7,7 +7,8 @@ namespace spes::sim {
 // again it compares the list of the window with itself at every step (inside an assertion), which
 // is quadratic: minutes of CPU time after one overflow of a long, fat pipe. The file beside this
 // defines three members of ns3::TcpTxBuffer anew, with the same results; the dynamic linker prefers
-// the program's definitions to the library's. Were it not to, ns-3 would be slow, not wrong.
+// the program's definitions to the library's. Were it not to, ns-3 would be slow, not wrong. A
+// fourth, Update, notices what was lost when it was sent again, as Linux does.
 //
 // Does nothing; a call makes the linker take the file out of the library.
 void LinkFastTxBuffer();

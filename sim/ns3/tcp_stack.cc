@@ -8,7 +8,6 @@
 #include <ns3/ipv4-routing-protocol.h>
 #include <ns3/rtt-estimator.h>
 #include <ns3/simulator.h>
-#include <ns3/tcp-cubic.h>
 #include <ns3/tcp-linux-reno.h>
 #include <ns3/tcp-prr-recovery.h>
 #include <ns3/tcp-tx-buffer.h>
@@ -18,6 +17,7 @@
 #include <utility>
 
 #include "sim/ns3/coarse_congestion.h"
+#include "sim/ns3/linux_cubic.h"
 
 namespace spes::sim {
 namespace {
@@ -52,14 +52,14 @@ class Routes : public ns3::Ipv4RoutingProtocol {
 };
 
 ns3::Ptr<ns3::TcpCongestionOps> MakeCongestionControl(const std::string& name, int factor) {
-  if (factor > 1) {
-    if (name == "reno") return ns3::CreateObject<CoarseReno>(factor);
-    const auto cubic = ns3::CreateObject<CoarseCubic>(factor);
-    cubic->Scale();
-    return cubic;
+  if (name == "reno") {
+    if (factor > 1) return ns3::CreateObject<CoarseReno>(factor);
+    return ns3::CreateObject<ns3::TcpLinuxReno>();
   }
-  if (name == "reno") return ns3::CreateObject<ns3::TcpLinuxReno>();
-  return ns3::CreateObject<ns3::TcpCubic>();
+  ns3::Ptr<LinuxCubic> cubic = ns3::CreateObject<LinuxCubic>();
+  if (factor > 1) cubic = ns3::CreateObject<CoarseCubic>();
+  cubic->Configure(factor);
+  return cubic;
 }
 
 }  // namespace
@@ -105,6 +105,18 @@ void TcpSocket::MakeFine(const TcpSettings& settings) {
   m_tcb->m_segmentSize = static_cast<std::uint32_t>(segment);
   m_txBuffer->SetSegmentSize(static_cast<std::uint32_t>(segment));
   SetCongestionControlAlgorithm(MakeCongestionControl(settings.congestion, 1));
+}
+
+// ns-3 knows round trips to a millisecond, that of its timestamps; Linux keeps the time at which it
+// sent each segment, and takes that of the newest one acknowledged.
+void TcpSocket::EstimateRtt(const ns3::TcpHeader& header) {
+  std::int64_t sent = -1;
+  for (const ns3::RttHistory& segment : m_history) {
+    if (header.GetAckNumber() < segment.seq + ns3::SequenceNumber32(segment.count)) break;
+    if (!segment.retx) sent = segment.time.GetTimeStep();
+  }
+  TcpSocketBase::EstimateRtt(header);
+  if (sent >= 0) m_tcb->m_lastRtt = ns3::Simulator::Now() - ns3::TimeStep(sent);
 }
 
 void TcpSocket::Abandon() {

@@ -48,6 +48,7 @@ class TcpSocket : public ns3::TcpSocketBase {
   void Abandon();
 
  protected:
+  void EstimateRtt(const ns3::TcpHeader& header) override;
   ns3::Ptr<ns3::TcpSocketBase> Fork() override;
   void CompleteFork(ns3::Ptr<ns3::Packet> packet, const ns3::TcpHeader& header,
                     const ns3::Address& from, const ns3::Address& to) override;
