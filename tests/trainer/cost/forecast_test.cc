@@ -106,13 +106,29 @@ TEST(Forecast, WhoHasItsValuesGoesOn) {
   topology.hosts[0].link.down_bps = topology.hosts[2].link.up_bps = 8e6;
   topology.hosts[2].link.down_bps = 8e6;
   ForecastConfig config = Config(2);
-  config.step_time = [](NodeId, std::int64_t) { return sim::Time(seconds(1)); };
+  config.step_time = [](NodeId, std::int64_t) { return sim::Time(milliseconds(10)); };
   const auto network = sim::MakeIdealNetwork(topology, {});
   const Forecast forecast =
       MakeForecast(Schedule(ExchangePattern::kCoordinator, 2), config, *network);
   EXPECT_LT(forecast.nodes[0].total_s(), forecast.nodes[1].total_s() - 0.1);
   EXPECT_NEAR(forecast.nodes[1].total_s(), forecast.total_s, 1e-6);
   EXPECT_EQ(forecast.SlowestNode(), 1);
+}
+
+// What arrives while a node still computes is no time of exchange.
+TEST(Forecast, WhatArrivesBeforeIsNotCounted) {
+  for (const double bps : {8e3, 80.0}) {  // it ends before node 1 has computed, and after
+    sim::Topology topology = Star(2);
+    for (sim::Host& host : topology.hosts) host.link.down_bps = host.link.up_bps = bps;
+    const auto network = sim::MakeIdealNetwork(topology, {});
+    const Forecast forecast =
+        MakeForecast(Schedule(ExchangePattern::kDirect, 2), Config(2), *network);
+    const NodeForecast& late = forecast.nodes[1];
+    EXPECT_NEAR(late.compute_s, 2 * 4, 1e-9);
+    EXPECT_NEAR(late.total_s(), forecast.total_s, 1e-6);
+    EXPECT_GE(late.wait_s, -1e-9) << bps;
+    EXPECT_GT(late.exchange_s, 0) << bps;
+  }
 }
 
 TEST(Forecast, AFailedTransferIsNamed) {
