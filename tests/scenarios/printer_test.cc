@@ -94,6 +94,16 @@ TEST(Printer, ShowsUnitsAndWholeSections) {
       << text;
 }
 
+TEST(Printer, EachConditionAloneReadsBack) {
+  for (const char* conditions : {"diurnal: {depth: 0.5}", "outages: [{duration: 1 s}]",
+                                 "rtt_steps: [{extra: 1 s}]", "cross_traffic: [{rate: 1 Mbps}]"}) {
+    const Scenario s =
+        Parse(kSmall, {"network.coordinator_link.conditions={" + std::string(conditions) + "}"});
+    EXPECT_NE(PrintScenario(s), PrintScenario(Parse(kSmall))) << conditions;
+    ExpectRoundTrip(s);
+  }
+}
+
 // Every value that can be changed by itself, changed; awkward numbers and texts among them.
 TEST(Printer, EveryFieldReadsBack) {
   const TempFolder folder;

@@ -181,6 +181,10 @@ TEST(Overrides, ApplyOnTopInOrder) {
   EXPECT_EQ(s.sync.deadline, milliseconds(180'000));
   EXPECT_EQ(s.name, "mine");
   EXPECT_EQ(Parse(kSmall, {"sync.deadline=1 s", "sync.deadline=none"}).sync.deadline, std::nullopt);
+  const std::string path = "network.paths=[{a: lan, b: wan, rate_back: 5 Mbps}]";
+  EXPECT_EQ(Parse(kSmall, {path}).network.paths[0].bps_back, 5e6);
+  EXPECT_EQ(Parse(kSmall, {path, "network.paths.0.rate_back=none"}).network.paths[0].bps_back,
+            std::nullopt);
 }
 
 TEST(Overrides, ReachIntoLists) {

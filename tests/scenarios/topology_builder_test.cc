@@ -189,7 +189,7 @@ TEST(Topology, TracesAndConditionsReachTheLinks) {
           "        cross_traffic: [{rate: 100 Mbps, on: 5 s, off: 10 s}, {rate: 1 Mbps}]}}\n"));
   const sim::Topology t = BuildTopology(s);
   ASSERT_TRUE(t.hosts[0].link.down_trace);
-  EXPECT_EQ(t.hosts[0].link.down_trace, t.hosts[1].link.down_trace) << "read once";
+  EXPECT_EQ(t.hosts[2].link.up_trace, t.paths[0][1]->trace) << "a file is read once";
   EXPECT_EQ(t.hosts[0].link.down_trace->period, milliseconds(1000));
   EXPECT_EQ(t.hosts[0].link.down_trace->steps.size(), 1u);
   EXPECT_FALSE(t.hosts[0].link.up_trace);
