@@ -20,6 +20,7 @@ class Recorder {
   virtual void Record(const RoundRecord& r) = 0;
   virtual void Record(const NodeRoundRecord& r) = 0;
   virtual void Record(const FlowRecord& r) = 0;
+  virtual void Record(const LinkRecord& r) = 0;
   virtual void Record(const ExpertRecord& r) = 0;
   virtual void Record(const RoutingRecord& r) = 0;
   virtual void Record(const EvalRecord& r) = 0;
@@ -40,6 +41,7 @@ class TeeRecorder final : public Recorder {
   void Record(const RoundRecord& r) override { All(r); }
   void Record(const NodeRoundRecord& r) override { All(r); }
   void Record(const FlowRecord& r) override { All(r); }
+  void Record(const LinkRecord& r) override { All(r); }
   void Record(const ExpertRecord& r) override { All(r); }
   void Record(const RoutingRecord& r) override { All(r); }
   void Record(const EvalRecord& r) override { All(r); }

@@ -58,6 +58,19 @@ struct FlowRecord {
   bool operator==(const FlowRecord&) const = default;
 };
 
+// What one direction of a link carried in a span of time. Spans of a link do not overlap, and one
+// in which it was silent has no row.
+struct LinkRecord {
+  double start_s = 0, end_s = 0;
+  std::int32_t link = 0;            // index, from 0
+  std::string name = {};            // "node 3 up", "ohio → tokyo"
+  std::int64_t capacity_bytes = 0;  // could have passed: traces, outages, cross traffic considered
+  std::int64_t wire_bytes = 0;  // payload, headers, retransmissions, acknowledgements, of anyone
+  double utilisation = 0;       // wire ÷ capacity, may pass 1 by a packet; NaN without capacity
+  std::int64_t dropped_packets = 0;
+  bool operator==(const LinkRecord&) const = default;
+};
+
 struct ExpertRecord {
   std::int32_t round = 0, layer = 0, expert = 0, owner = 0;
   double routed_share = 0;        // of the round's routed slots in this layer, over all nodes

@@ -38,6 +38,15 @@ void RunSummary::Record(const NodeRoundRecord& r) {
       std::max(totals_.virtual_s, r.start_s + r.compute_s + r.up_s + r.wait_s + r.down_s);
 }
 
+void RunSummary::Record(const LinkRecord& r) {
+  LinkSums& link = links_[r.link];
+  link.name = r.name;
+  link.wire_bytes += r.wire_bytes;
+  link.capacity_bytes += r.capacity_bytes;
+  link.duration_s += r.end_s - r.start_s;
+  links_until_s_ = std::max(links_until_s_, r.end_s);
+}
+
 void RunSummary::Record(const EvalRecord& r) {
   const auto same = std::ranges::find(totals_.evals, r.domain, &EvalRecord::domain);
   if (same == totals_.evals.end()) {
@@ -73,8 +82,20 @@ Progress RunSummary::progress() const {
                                    : sum / static_cast<double>(latest_ce_.size())};
 }
 
+std::optional<LinkTotals> RunSummary::BusiestLink() const {
+  const double whole_s = std::max(totals_.virtual_s, links_until_s_);
+  std::optional<LinkTotals> busiest;
+  for (const auto& [index, link] : links_) {
+    const double could = Share(static_cast<double>(link.capacity_bytes), link.duration_s) * whole_s;
+    const double used = Share(static_cast<double>(link.wire_bytes), could);
+    if (used > (busiest ? busiest->utilisation : 0)) busiest = {link.name, link.wire_bytes, used};
+  }
+  return busiest;
+}
+
 RunTotals RunSummary::totals() const {
   RunTotals totals = totals_;
+  totals.busiest_link = BusiestLink();
   for (const auto& [node, sums] : nodes_) totals.nodes.push_back(sums);
   for (const auto& [node, bytes] : memory_) totals.node_memory_bytes.push_back(bytes);
   return totals;

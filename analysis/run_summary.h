@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,15 @@ struct NodeTotals {
   double total_s() const { return compute_s + up_s + wait_s + down_s; }
 };
 
+// One direction of a link over the whole run.
+struct LinkTotals {
+  std::string name = {};
+  std::int64_t wire_bytes = 0;
+  // Wire bytes ÷ what the link could have carried. Times without a row count at its mean capacity
+  // in those with one: exact for a link whose capacity is constant or that has rows all the time.
+  double utilisation = 0;
+};
+
 struct RunTotals {
   RunStatus status = RunStatus::kRunning;
   std::string world_hash = {};
@@ -42,10 +52,11 @@ struct RunTotals {
   std::int64_t steps = 0;   // of the node that did most
   std::int64_t tokens = 0;
   double virtual_s = 0;
-  std::vector<NodeTotals> nodes = {};          // by node; only those with a finished round
-  std::vector<EvalRecord> evals = {};          // the latest of each domain
-  std::vector<double> node_memory_bytes = {};  // predicted, by node
-  double process_memory_bytes = 0;             // measured; 0 where not known
+  std::vector<NodeTotals> nodes = {};           // by node; only those with a finished round
+  std::vector<EvalRecord> evals = {};           // the latest of each domain
+  std::vector<double> node_memory_bytes = {};   // predicted, by node
+  double process_memory_bytes = 0;              // measured; 0 where not known
+  std::optional<LinkTotals> busiest_link = {};  // of the highest utilisation
 };
 
 // Adds up; keeps no rows.
@@ -57,6 +68,7 @@ class RunSummary final : public Recorder {
   void Record(const RoundRecord& r) override;
   void Record(const NodeRoundRecord& r) override;
   void Record(const FlowRecord&) override {}
+  void Record(const LinkRecord& r) override;
   void Record(const ExpertRecord&) override {}
   void Record(const RoutingRecord&) override {}
   void Record(const EvalRecord& r) override;
@@ -69,11 +81,21 @@ class RunSummary final : public Recorder {
   RunTotals totals() const;
 
  private:
+  struct LinkSums {
+    std::string name;
+    std::int64_t wire_bytes = 0, capacity_bytes = 0;
+    double duration_s = 0;
+  };
+
+  std::optional<LinkTotals> BusiestLink() const;
+
   RunTotals totals_;  // without what the maps below hold
   std::int32_t round_ = 0;
   std::int64_t steps_done_ = 0;  // all nodes
   std::map<std::int32_t, double> latest_ce_;
   std::map<std::int32_t, NodeTotals> nodes_;
+  std::map<std::int32_t, LinkSums> links_;
+  double links_until_s_ = 0;
   std::map<std::int32_t, double> memory_;
 };
 

@@ -111,6 +111,12 @@ std::string Traffic(const RunTotals& run, const SummaryContext& context) {
   return text;
 }
 
+std::string BusiestLink(const RunTotals& run) {
+  if (!run.busiest_link) return "";
+  return fmt::format("\n{:<26}{:.40}: {} used over the run\n", "Busiest link",
+                     run.busiest_link->name, FormatPercent(run.busiest_link->utilisation));
+}
+
 std::string Memory(const RunTotals& run, const SummaryContext& context) {
   std::string text;
   const double full = static_cast<double>(context.full_memory_bytes);
@@ -176,8 +182,8 @@ std::string ProgressLine(const Progress& progress, double wall_s) {
 
 std::string SummaryText(const RunTotals& run, const SummaryContext& context) {
   std::string text = Heading(run, context) + Losses(run, context) + VirtualTime(run) +
-                     Traffic(run, context) + Memory(run, context) + WallTime(context) + "\n" +
-                     Labelled("world", run.world_hash);
+                     Traffic(run, context) + BusiestLink(run) + Memory(run, context) +
+                     WallTime(context) + "\n" + Labelled("world", run.world_hash);
   // A path stays in one piece, spaces and all.
   for (const auto& [name, path] :
        {std::pair("saved", &context.world_path), std::pair("log", &context.log_path)}) {

@@ -97,6 +97,7 @@ RunLog ReadRunLog(const std::string& path) {
     ReadTable(file, &log.rounds);
     ReadTable(file, &log.node_rounds);
     ReadTable(file, &log.flows);
+    ReadTable(file, &log.links);
     ReadTable(file, &log.experts);
     ReadTable(file, &log.routing);
     ReadTable(file, &log.evals);

@@ -18,6 +18,7 @@ struct RunLog {
   std::vector<RoundRecord> rounds;
   std::vector<NodeRoundRecord> node_rounds;
   std::vector<FlowRecord> flows;
+  std::vector<LinkRecord> links;
   std::vector<ExpertRecord> experts;
   std::vector<RoutingRecord> routing;
   std::vector<EvalRecord> evals;

@@ -98,6 +98,7 @@ class Hdf5Recorder final : public Recorder {
   void Record(const RoundRecord& r) override { Add(r); }
   void Record(const NodeRoundRecord& r) override { Add(r); }
   void Record(const FlowRecord& r) override { Add(r); }
+  void Record(const LinkRecord& r) override { Add(r); }
   void Record(const ExpertRecord& r) override { Add(r); }
   void Record(const RoutingRecord& r) override { Add(r); }
   void Record(const EvalRecord& r) override { Add(r); }
@@ -127,6 +128,10 @@ class Hdf5Recorder final : public Recorder {
     const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
     Check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110));
     Check(H5Pset_file_locking(access.get(), true, true));
+    // Rows go to the file at once. From a cache they would go there in a flush, and one that cannot
+    // write them goes on all the same and writes the tables' new lengths. (A table's own setting
+    // would be lost at the start of this mode.)
+    Check(H5Pset_cache(access.get(), 0, 0, 0, 0));
     // Attributes stay in the root's header: one that is rewritten there is one write, in place.
     const Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
     Check(H5Pset_attr_phase_change(creation.get(), 64, 0));
@@ -259,8 +264,9 @@ class Hdf5Recorder final : public Recorder {
   Handle file_;
   std::uint64_t reserved_ = 0;  // bytes from the file's start
   std::tuple<TableOf<StepRecord>, TableOf<RoundRecord>, TableOf<NodeRoundRecord>,
-             TableOf<FlowRecord>, TableOf<ExpertRecord>, TableOf<RoutingRecord>,
-             TableOf<EvalRecord>, TableOf<MemoryRecord>, TableOf<EventRecord>>
+             TableOf<FlowRecord>, TableOf<LinkRecord>, TableOf<ExpertRecord>,
+             TableOf<RoutingRecord>, TableOf<EvalRecord>, TableOf<MemoryRecord>,
+             TableOf<EventRecord>>
       tables_;
 };
 

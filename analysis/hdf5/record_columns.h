@@ -34,6 +34,7 @@ constexpr Column<Row, std::string> TextColumn(const char* name, std::string Row:
 }
 
 inline constexpr std::size_t kNameWidth = 32;     // kinds, outcomes, names of domains
+inline constexpr std::size_t kLinkWidth = 64;     // names of links, with two of sites
 inline constexpr std::size_t kDetailWidth = 256;  // sentences
 
 // Table<Record>: `name` of the dataset and `columns`, a tuple of Column.
@@ -84,6 +85,16 @@ struct Table<FlowRecord> {
       SPES_NUMBER(wire_bytes), SPES_NUMBER(retransmitted_bytes), SPES_NUMBER(retransmissions),
       SPES_NUMBER(drops), SPES_NUMBER(rtt_min_s), SPES_NUMBER(rtt_mean_s), SPES_NUMBER(goodput_bps),
       SPES_TEXT(outcome, kNameWidth));
+};
+
+template <>
+struct Table<LinkRecord> {
+  using Row = LinkRecord;
+  static constexpr const char* name = "links";
+  static constexpr auto columns =
+      std::tuple(SPES_NUMBER(start_s), SPES_NUMBER(end_s), SPES_NUMBER(link),
+                 SPES_TEXT(name, kLinkWidth), SPES_NUMBER(capacity_bytes), SPES_NUMBER(wire_bytes),
+                 SPES_NUMBER(utilisation), SPES_NUMBER(dropped_packets));
 };
 
 template <>

@@ -23,14 +23,16 @@ def check(f):
     for name in ("program_version", "scenario_hash", "host", "charged"):
         assert isinstance(f.attrs[name], str), name
     tables = {name: f[name][:] for name in f}
-    assert set(tables) == {"steps", "rounds", "node_rounds", "flows", "experts", "routing", "evals",
-                           "memory", "events"}
+    assert set(tables) == {"steps", "rounds", "node_rounds", "flows", "links", "experts", "routing",
+                           "evals", "memory", "events"}
     for name, table in tables.items():
         assert len(table) >= rounds * (16 if name == "steps" else 1), (name, len(table))
     steps = tables["steps"]
     assert (steps["step"] == range(1, len(steps) + 1)).all()
     assert abs(steps["lr"][20] - 20.8) < 1e-12 and steps["tokens"][20] == 20 * 1000000007
     assert tables["flows"]["flow"][3] == 2**63 + 3
+    assert tables["links"]["name"][3].decode() == "ohio → tokyo 3"
+    assert tables["links"]["wire_bytes"][3] == 12 * 10**9
     assert tables["events"]["detail"][3].decode() == "Größe ‖x‖ of node 3"
     try:
         import pandas

@@ -82,6 +82,38 @@ TEST(RunSummaryTest, KeepsTheLatestEvaluationOfEachDomain) {
   EXPECT_EQ(totals.evals[1].ce, 2);
 }
 
+TEST(RunSummaryTest, FindsTheBusiestLink) {
+  RunSummary summary({});
+  EXPECT_FALSE(summary.totals().busiest_link);
+  const auto record = [&](int link, double start_s, double end_s, std::int64_t capacity,
+                          std::int64_t wire) {
+    summary.Record(LinkRecord{.start_s = start_s,
+                              .end_s = end_s,
+                              .link = link,
+                              .name = "link " + std::to_string(link),
+                              .capacity_bytes = capacity,
+                              .wire_bytes = wire});
+  };
+  record(0, 0, 10, 1000, 500);
+  record(1, 0, 10, 100000, 9000);  // more bytes, but far from full
+  record(2, 4, 6, 200, 190);       // full, but not for long
+  record(0, 10, 20, 1000, 100);
+  LinkTotals busiest = summary.totals().busiest_link.value();
+  EXPECT_EQ(busiest.name, "link 0");
+  EXPECT_EQ(busiest.wire_bytes, 600);
+  EXPECT_DOUBLE_EQ(busiest.utilisation, 0.3);
+  summary.Record(RoundRecord{.round = 1, .end_s = 60});  // silent since
+  EXPECT_DOUBLE_EQ(summary.totals().busiest_link->utilisation, 0.1);
+  record(2, 50, 52, 200, 500);
+  EXPECT_EQ(summary.totals().busiest_link->name, "link 2");
+}
+
+TEST(RunSummaryTest, ALinkWithoutCapacityIsNotTheBusiest) {
+  RunSummary summary({});
+  summary.Record(LinkRecord{.end_s = 1, .name = "down", .wire_bytes = 50, .utilisation = NAN});
+  EXPECT_FALSE(summary.totals().busiest_link);
+}
+
 TEST(RunSummaryTest, KeepsMemoryAndTheEnd) {
   RunSummary summary({});
   summary.Record(MemoryRecord{.node = 1, .kind = "x", .predicted_bytes = 5, .measured_bytes = -1});

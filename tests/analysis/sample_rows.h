@@ -78,6 +78,18 @@ inline FlowRecord SampleFlow(int i) {
           .outcome = "outcome " + std::to_string(i)};
 }
 
+inline LinkRecord SampleLink(int i) {
+  const double x = i;
+  return {.start_s = x + 0.1,
+          .end_s = x + 0.2,
+          .link = i + 1,
+          .name = "ohio → tokyo " + std::to_string(i),
+          .capacity_bytes = 5000000000LL * i,
+          .wire_bytes = 4000000000LL * i,
+          .utilisation = x + 0.3,
+          .dropped_packets = i + 2};
+}
+
 inline ExpertRecord SampleExpert(int i) {
   const double x = i;
   return {.round = i + 1,
@@ -133,6 +145,7 @@ inline void RecordSampleRound(int i, Recorder* recorder) {
   for (int k = 0; k < kStepsPerRound; ++k) recorder->Record(SampleStep(i * kStepsPerRound + k));
   recorder->Record(SampleNodeRound(i));
   recorder->Record(SampleFlow(i));
+  recorder->Record(SampleLink(i));
   recorder->Record(SampleExpert(i));
   recorder->Record(SampleRouting(i));
   recorder->Record(SampleEval(i));
@@ -154,9 +167,10 @@ inline int WholeRounds(const RunLog& log, int rounds) {
   int least = count(log.rounds, SampleRound, 1);
   for (const int other :
        {count(log.steps, SampleStep, kStepsPerRound), count(log.node_rounds, SampleNodeRound, 1),
-        count(log.flows, SampleFlow, 1), count(log.experts, SampleExpert, 1),
-        count(log.routing, SampleRouting, 1), count(log.evals, SampleEval, 1),
-        count(log.memory, SampleMemory, 1), count(log.events, SampleEvent, 1)}) {
+        count(log.flows, SampleFlow, 1), count(log.links, SampleLink, 1),
+        count(log.experts, SampleExpert, 1), count(log.routing, SampleRouting, 1),
+        count(log.evals, SampleEval, 1), count(log.memory, SampleMemory, 1),
+        count(log.events, SampleEvent, 1)}) {
     least = std::min(least, other);
   }
   return least;

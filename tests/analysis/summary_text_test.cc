@@ -37,7 +37,8 @@ RunTotals Totals() {
               {{.round = 10, .domain = "gcide", .tokens = 40960, .ce = 2.15, .perplexity = 8.585},
                {.round = 10, .domain = "wordnet", .tokens = 4096, .ce = 2.18, .perplexity = 8.846}},
           .node_memory_bytes = {300.0 * kMiB, 340.0 * kMiB},
-          .process_memory_bytes = 1.5 * 1024 * kMiB};
+          .process_memory_bytes = 1.5 * 1024 * kMiB,
+          .busiest_link = LinkTotals{.name = "node 1 up", .wire_bytes = 11, .utilisation = 0.4567}};
 }
 
 SummaryContext Context() {
@@ -76,6 +77,8 @@ Traffic per node                    mean   of full averaging             min …
   up                            10.0 MiB               2.5 %
   down                           200 MiB              50.0 %         160 MiB … 240 MiB
   full averaging, each way       400 MiB
+
+Busiest link              node 1 up: 45.7 % used over the run
 
 Memory                              mean    of full training             min … max
   one node, predicted            320 MiB              25.0 %         300 MiB … 340 MiB
@@ -127,6 +130,7 @@ TEST(SummaryTextTest, LinesKeepWithinAHundredColumns) {
   RunTotals run = Totals();
   run.evals[0].domain = std::string(32, 'd');
   run.nodes[0].compute_s = 1e7;
+  run.busiest_link->name = std::string(30, 's') + " → " + std::string(30, 't');
   const std::string text = SummaryText(run, context);
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = text.find('\n', begin);

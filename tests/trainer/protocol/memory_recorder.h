@@ -14,6 +14,7 @@ class MemoryRecorder final : public analysis::Recorder {
   void Record(const analysis::RoundRecord& r) override { rounds.push_back(r); }
   void Record(const analysis::NodeRoundRecord& r) override { node_rounds.push_back(r); }
   void Record(const analysis::FlowRecord& r) override { flows.push_back(r); }
+  void Record(const analysis::LinkRecord& r) override { links.push_back(r); }
   void Record(const analysis::ExpertRecord& r) override { experts.push_back(r); }
   void Record(const analysis::RoutingRecord& r) override { routing.push_back(r); }
   void Record(const analysis::EvalRecord& r) override { evals.push_back(r); }
@@ -35,6 +36,7 @@ class MemoryRecorder final : public analysis::Recorder {
   std::vector<analysis::RoundRecord> rounds;
   std::vector<analysis::NodeRoundRecord> node_rounds;
   std::vector<analysis::FlowRecord> flows;
+  std::vector<analysis::LinkRecord> links;
   std::vector<analysis::ExpertRecord> experts;
   std::vector<analysis::RoutingRecord> routing;
   std::vector<analysis::EvalRecord> evals;
