@@ -33,8 +33,9 @@ class Forecaster {
         states_(static_cast<std::size_t>(schedule.nodes())) {
     forecast_.nodes.resize(states_.size());
     for (int kind = 0; kind < schedule.kinds(); ++kind) {
-      runners_.push_back({MakeRunner(kind, 0), MakeRunner(kind, 1)});
-      runners_.back()[0]->Prepare();
+      Runners& both = runners_.emplace_back();
+      for (const std::size_t odd : {0, 1}) both[odd] = MakeRunner(kind, odd);
+      both[0]->Prepare();
     }
   }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -30,9 +31,7 @@ Row RowOf(const NodeForecast& node, double rounds) {
 
 std::string Line(const std::string& name, const Row& row) {
   const auto seconds = [](double s) { return sim::FormatDuration(sim::FromSeconds(s), 4); };
-  const auto bytes = [](double b) {
-    return sim::FormatByteSize(static_cast<std::int64_t>(b + 0.5), 4);
-  };
+  const auto bytes = [](double b) { return sim::FormatByteSize(std::llround(b), 4); };
   return fmt::format("{:<12}{:>12}{:>12}{:>12}{:>10.1f} %{:>12}{:>12}\n", name,
                      seconds(row.compute_s), seconds(row.exchange_s), seconds(row.wait_s),
                      100 * row.utilisation, bytes(row.up_bytes), bytes(row.down_bytes));

@@ -61,10 +61,8 @@ class ScriptedNetwork final : public Network {
     if (flow.mapped().second) flow.mapped().second(flow.mapped().first);
     return now_;
   }
-#if __has_include("sim/link_graph.h")
   const LinkGraph& graph() const override { throw std::logic_error("no links in this network"); }
   std::vector<LinkUsage> Usage() const override { return {}; }
-#endif
 
  private:
   Time now_{0};
