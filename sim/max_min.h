@@ -40,6 +40,9 @@ class MaxMin {
   // Flows over the link.
   int count(int link) const { return links_[link].count; }
 
+  // The flow over a link that has one.
+  int only(int link) const { return static_cast<int>(links_[link].sum); }
+
   // Brings rates up to date. Whatever follows is as of the last call.
   void Update();
   bool outdated() const { return outdated_; }

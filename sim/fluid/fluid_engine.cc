@@ -10,13 +10,6 @@ namespace spes::sim {
 namespace {
 
 constexpr auto kWallSlice = std::chrono::milliseconds(100);
-// A window that grows does so in steps of this factor, or of a segment where that is more.
-constexpr double kStep = 1.2;
-// A flow that starts in an outage looks so often whether it is over.
-constexpr Time kProbe = std::chrono::milliseconds(200);
-constexpr double kUnlimited = MaxMin::kInfinity;
-
-double Ns(Time t) { return static_cast<double>(t.count()); }
 
 }  // namespace
 
@@ -102,7 +95,7 @@ Time FluidEngine::AdvanceTo(Time t) {
 
 // What is due at now_.
 void FluidEngine::Happen() {
-  for (const int link : links_.Change(now_)) Replan(link);
+  for (const FluidLinks::Changed& change : links_.Change(now_)) OnChange(change);
   std::vector<int> drained, stalled;
   for (const bool control : {true, false}) {
     drained.clear();
@@ -138,7 +131,6 @@ void FluidEngine::Begin(int slot) {
   Active& active = active_[slot];
   const auto bytes = static_cast<double>(active.result.flow.bytes);
   if (bytes == 0) return End(slot, FlowOutcome::kDone, 0);
-  active.began = now_;
   active.phase = Phase::kSteady;
   active.window = kUnlimited;
   if (transport_->windows() && active.course.window < bytes) {
@@ -156,121 +148,8 @@ void FluidEngine::Begin(int slot) {
   slots[active.number] = slot;
 }
 
-double FluidEngine::Cap(const Active& active) const {
-  return std::min(active.course.stages[active.stage].cap, active.window / active.course.rtt_ns);
-}
-
-// With the time in the queue of the full link that holds the flow, if one does.
-Time FluidEngine::RoundTrip(const Active& active) const {
-  return Time(std::llround(active.course.rtt_ns + QueuedNs(active)));
-}
-
-void FluidEngine::SetWindow(int slot, double window) {
-  Active& active = active_[slot];
-  active.window = window;
-  Drains& drains = DrainsOf(active);
-  drains.Renew(active.number, active.course.weight, Cap(active), drains.Left(active.number, now_),
-               now_);
-}
-
-// A round trip of slow start is over. Within it the flow drains a window, unless its share is less.
-void FluidEngine::NextRound(int slot) {
-  Active& active = active_[slot];
-  Drains& drains = DrainsOf(active);
-  const double rate = drains.shares().Rate(active.number);
-  if (rate == 0) {
-    wakes_.Set(slot, now_ + kProbe);
-    return;
-  }
-  const bool overshoots =
-      std::ranges::any_of(*active.route, [this](int link) { return overflow_pending_[link]; });
-  if (!overshoots && rate < active.window / active.course.rtt_ns * (1 - 1e-9)) {
-    // It fills its share, and the queue in front of the link.
-    StopSlowStart(slot, rate * (active.course.rtt_ns + QueuedNs(active)));
-    return;
-  }
-  const double left = static_cast<double>(active.result.flow.bytes) - Delivered(active);
-  if (left <= 2 * active.window) {
-    // The rest leaves in one go.
-    StopSlowStart(slot, kUnlimited);
-    return;
-  }
-  SetWindow(slot, 2 * active.window);
-  active.since = now_;
-  wakes_.Set(slot, now_ + RoundTrip(active));
-  doubled_.push_back(slot);
-}
-
-void FluidEngine::StopSlowStart(int slot, double window) {
-  Active& active = active_[slot];
-  active.phase = Phase::kSteady;
-  slow_starting_.erase(slot);
-  wakes_.Clear(slot);
-  SetWindow(slot, active.control ? kUnlimited : window);
-}
-
-// When slow start has filled a link, its queue fills too, while windows double on.
-void FluidEngine::AwaitOverflows() {
-  if (doubled_.empty()) return;
-  for (const int link : bulk_.shares().filled()) {
-    if (overflow_pending_[link]) continue;
-    const bool doubled = std::ranges::any_of(doubled_, [&](int slot) {
-      return slow_starting_.contains(slot) && Crosses(active_[slot], link);
-    });
-    if (!doubled) continue;
-    overflow_pending_[link] = true;
-    overflows_.Set(link, now_ + Time(std::llround(transport_->OvershootNs(links_.WaitNs(link)))));
-  }
-}
-
-// The queue is full, unless flows have ended since: all that double hear of it.
-void FluidEngine::Overflow(int link) {
-  overflows_.Clear(link);
-  overflow_pending_[link] = false;
-  if (!bulk_.shares().full(link)) return;
-  const std::vector<int> slots(slow_starting_.begin(), slow_starting_.end());
-  for (const int slot : slots) {
-    const Active& active = active_[slot];
-    if (!Crosses(active, link)) continue;
-    // In the course of a round the window goes from half of what the round drains to all of it.
-    const double part = Ns(now_ - active.since) / active.course.rtt_ns;
-    const double window = active.window * std::exp2(std::min(1.0, part) - 1);
-    StopSlowStart(slot, transport_->AfterOvershoot(window));
-  }
-}
-
 bool FluidEngine::Crosses(const Active& active, int link) const {
   return std::ranges::count(*active.route, link) > 0;
-}
-
-double FluidEngine::Grown(const Active& active) const {
-  return std::max(kStep * active.window, active.window + active.course.increment);
-}
-
-// Windows grow while they, and not the links, hold their flows.
-void FluidEngine::LookAfterWindows() {
-  for (const int number : bulk_.shares().moved()) {
-    const int slot = bulk_slot_[number];
-    Active& active = active_[slot];
-    if (active.phase != Phase::kSteady || active.window == kUnlimited) continue;
-    const bool holds = bulk_.shares().capped(number) &&
-                       bulk_.shares().Rate(number) >= active.window / active.course.rtt_ns;
-    if (!holds) {
-      wakes_.Clear(slot);
-      active.grows = false;
-    } else if (!active.grows) {
-      active.grows = true;
-      active.anchor = active.window;
-      active.since = now_;
-      AwaitGrowth(slot);
-    }
-  }
-}
-
-void FluidEngine::AwaitGrowth(int slot) {
-  const Active& active = active_[slot];
-  const double ns = transport_->GrowNs(active.course, active.anchor, Grown(active));
-  wakes_.Set(slot, std::max(now_, active.since + Time(std::llround(std::min(ns, 1e17)))));
 }
 
 // The flow has come to the end of its stage.
@@ -281,7 +160,6 @@ void FluidEngine::Advance(int slot) {
   }
   const double before = active.course.stages[active.stage].until;
   const double until = active.course.stages[++active.stage].until;
-  if (active.phase == Phase::kSlowStart) StopSlowStart(slot, kUnlimited);  // by a loss
   DrainsOf(active).Renew(active.number, active.course.weight, Cap(active), until - before, now_);
 }
 
@@ -289,27 +167,6 @@ double FluidEngine::Delivered(const Active& active) const {
   if (active.phase == Phase::kLatency) return 0;
   const double left = DrainsOf(active).Left(active.number, now_);
   return std::max(0.0, active.course.stages[active.stage].until - left);
-}
-
-// What a packet of the flow waits in the queue of the full link that holds it, if one does.
-double FluidEngine::QueuedNs(const Active& active) const {
-  const MaxMin& shares = DrainsOf(active).shares();
-  int full = -1;
-  if (!shares.capped(active.number)) {
-    full = shares.bottleneck(shares.group(active.number));
-  } else {
-    const double rate = shares.Rate(active.number);
-    for (const int link : *active.route) {
-      if (shares.count(link) == 1 && shares.capacity(link) <= rate) full = link;
-    }
-  }
-  return full < 0 ? 0 : transport_->Queued(links_.WaitNs(full));
-}
-
-// The same on average, as if it had been so since the flow began to drain.
-double FluidEngine::MeanQueuedNs(const Active& active) const {
-  if (active.phase == Phase::kLatency || now_ == active.result.start) return 0;
-  return QueuedNs(active) * Ns(now_ - active.began) / Ns(now_ - active.result.start);
 }
 
 void FluidEngine::End(int slot, FlowOutcome outcome, std::int64_t delivered) {
@@ -345,6 +202,7 @@ void FluidEngine::Settle() {
     LookAfterWindows();
     if (pass == 0) Weigh();
     AwaitOverflows();
+    ShrinkWindows();
   }
   doubled_.clear();
 }
@@ -376,6 +234,32 @@ void FluidEngine::UpdateControl() {
     }
   }
   links_.SetTaken(std::move(taken));
+}
+
+void FluidEngine::OnChange(const FluidLinks::Changed& change) {
+  if (change.delay) Replan(change.link);
+  if (change.narrower) narrowed_.push_back(change.link);
+  if (change.outage == Time{0}) return;
+  for (const int slot : BulkOver(change.link)) {
+    const Active& active = active_[slot];
+    if (active.phase != Phase::kSteady || active.window == kUnlimited) continue;
+    Shrink(slot, transport_->AfterOutage(active.course, active.window, change.outage));
+  }
+}
+
+// The slots of the flows that drain over the link.
+std::vector<int> FluidEngine::BulkOver(int link) const {
+  const int count = bulk_.shares().count(link);
+  if (count == 0) return {};
+  if (count == 1) return {bulk_slot_[bulk_.shares().only(link)]};
+  std::vector<int> slots;
+  for (const auto& [id, slot] : slot_of_) {
+    const Active& active = active_[slot];
+    if (active.phase != Phase::kLatency && !active.control && Crosses(active, link)) {
+      slots.push_back(slot);
+    }
+  }
+  return slots;
 }
 
 // The round trip over the link has changed: so have the plans of the flows over it.

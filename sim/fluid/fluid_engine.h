@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -35,6 +36,8 @@ class FluidEngine : public Network {
   std::vector<LinkUsage> Usage() const override;
 
  private:
+  static constexpr double kUnlimited = MaxMin::kInfinity;
+
   // A flow without a window drains as kSteady from the start.
   enum class Phase { kLatency, kSlowStart, kSteady };
   struct Active {
@@ -45,46 +48,55 @@ class FluidEngine : public Network {
     bool control = false;
     Phase phase = Phase::kLatency;
     std::size_t stage = 0;
-    int number = -1;     // in its Drains, after the latency
-    int contended = -1;  // the link for which it was weighed
-    Time began{0};       // to drain
-    double window = 0;   // bytes; infinite where nothing depends on it
-    double anchor = 0;   // the window from which it grows
-    Time since{0};       // of the round in slow start; of the anchor
-    bool grows = false;  // the window holds the flow, and grows
+    int number = -1;             // in its Drains, after the latency
+    int contended = -1;          // the link for which it was weighed
+    std::optional<Time> filled;  // when it came to fill its share
+    double window = 0;           // bytes; infinite where nothing depends on it
+    double anchor = 0;           // the window from which it grows
+    Time since{0};               // of the round in slow start; of the anchor
+    bool grows = false;          // the window holds the flow, and grows
+    bool shrunk = false;         // by an outage or a loss of capacity
   };
 
   Drains& DrainsOf(const Active& active) { return active.control ? control_ : bulk_; }
   const Drains& DrainsOf(const Active& active) const { return active.control ? control_ : bulk_; }
   bool empty() const { return slot_of_.empty(); }
 
+  // fluid_engine.cc
   void Settle();
-  void Weigh();
   void UpdateControl();
-  void Begin(int slot);
-  void Wake(int slot);
-  void NextRound(int slot);
-  void SetWindow(int slot, double window);
-  double Cap(const Active& active) const;
-  double Grown(const Active& active) const;
-  Time RoundTrip(const Active& active) const;
-  void StopSlowStart(int slot, double window);
-  void AwaitOverflows();
-  void Overflow(int link);
-  bool Crosses(const Active& active, int link) const;
-  void LookAfterWindows();
-  void AwaitGrowth(int slot);
-  void Advance(int slot);
-  void Replan(int link);
-  void End(int slot, FlowOutcome outcome, std::int64_t delivered);
+  void Weigh();
+  Time NextTime() const;
   void Happen();
-  double QueuedNs(const Active& active) const;
-  double MeanQueuedNs(const Active& active) const;
+  void OnChange(const FluidLinks::Changed& change);
+  void Replan(int link);
+  void Wake(int slot);
+  void Begin(int slot);
+  void Advance(int slot);
+  void End(int slot, FlowOutcome outcome, std::int64_t delivered);
+  void Report();
+  bool Crosses(const Active& active, int link) const;
+  std::vector<int> BulkOver(int link) const;
   double Delivered(const Active& active) const;
   FlowResult ResultNow(const Active& active, std::int64_t delivered,
                        std::vector<LinkUsage>* usage) const;
-  void Report();
-  Time NextTime() const;
+
+  // fluid_windows.cc
+  double Cap(const Active& active) const;
+  void SetWindow(int slot, double window);
+  Time RoundTrip(const Active& active) const;
+  void NextRound(int slot);
+  void StopSlowStart(int slot, double window);
+  void AwaitOverflows();
+  void Overflow(int link);
+  double Grown(const Active& active) const;
+  void LookAfterWindows();
+  void AwaitGrowth(int slot);
+  void Shrink(int slot, double window);
+  void ShrinkWindows();
+  int FullLink(const Active& active) const;
+  double QueuedNs(const Active& active) const;
+  double MeanQueuedNs(const Active& active) const;
 
   const std::shared_ptr<const LinkGraph> graph_;
   const Time stall_timeout_;
@@ -103,6 +115,7 @@ class FluidEngine : public Network {
   std::set<int> draining_control_;             // slots
   std::vector<int> doubled_;            // slots whose windows have since the links were divided
   Timers wakes_;                        // by slot: the first byte arrives, the window grows
+  std::vector<int> narrowed_;           // links that have lost capacity since they were divided
   Timers overflows_;                    // by link: of its queue, after slow start has filled it
   std::vector<bool> overflow_pending_;  // [link]
   std::vector<LinkUsage> usage_;        // of flows that have ended

@@ -12,11 +12,14 @@ FluidLinks::FluidLinks(const LinkGraph& graph, double efficiency, Drains* contro
       bulk_(*bulk),
       uses_(graph.links().size(), 0),
       rate_(graph.links().size(), 0.0),
-      taken_(graph.links().size(), 0.0) {}
+      taken_(graph.links().size(), 0.0),
+      down_since_(graph.links().size(), Time{0}) {}
 
 void FluidLinks::Use(std::span<const int> route, Time now) {
   for (const int link : route) {
-    if (++uses_[link] == 1) Read(link, now);
+    if (++uses_[link] > 1) continue;
+    Read(link, now);
+    down_since_[link] = now;
   }
 }
 
@@ -26,14 +29,20 @@ void FluidLinks::Release(std::span<const int> route) {
   }
 }
 
-std::vector<int> FluidLinks::Change(Time now) {
-  std::vector<int> delayed;
+std::vector<FluidLinks::Changed> FluidLinks::Change(Time now) {
+  std::vector<Changed> changes;
   while (changes_.next() <= now) {
     const int link = changes_.first();
-    if (graph_.links()[link].NextDelayChange(now - Time(1)) == now) delayed.push_back(link);
+    const double before = rate_[link];
     Read(link, now);
+    const double after = rate_[link];
+    if (before > 0 && after == 0) down_since_[link] = now;
+    changes.push_back({.link = link,
+                       .delay = graph_.links()[link].NextDelayChange(now - Time(1)) == now,
+                       .narrower = after > 0 && after < before,
+                       .outage = before == 0 && after > 0 ? now - down_since_[link] : Time{0}});
   }
-  return delayed;
+  return changes;
 }
 
 void FluidLinks::Read(int link, Time now) {
@@ -58,7 +67,7 @@ void FluidLinks::SetTaken(std::vector<std::pair<int, double>> taken) {
 
 double FluidLinks::WaitNs(int link) const {
   const Link& l = graph_.links()[link];
-  return l.queue_bytes * 8e9 / l.bps;
+  return rate_[link] > 0 ? l.queue_bytes * efficiency_ / rate_[link] : l.queue_bytes * 8e9 / l.bps;
 }
 
 void FluidLinks::AddUsage(const FlowResult& result, double loss, double ack_bytes,

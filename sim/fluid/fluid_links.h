@@ -26,13 +26,19 @@ class FluidLinks {
 
   // When the rate or the delay of a link in use changes next; kNever when none does.
   Time next() const { return changes_.next(); }
-  // Carries out the changes due at `now`; returns the links whose delay is another.
-  std::vector<int> Change(Time now);
+  // Carries out the changes due at `now`.
+  struct Changed {
+    int link;
+    bool delay;      // another delay
+    bool narrower;   // less capacity, but some
+    Time outage{0};  // that ends now; 0: none does
+  };
+  std::vector<Changed> Change(Time now);
 
   // (link, bytes/ns) that control flows take from now on, several entries of a link added up.
   void SetTaken(std::vector<std::pair<int, double>> taken);
 
-  // The time that the queue of the link takes to cross when it is full.
+  // The time that the queue of the link takes to cross when it is full, at the rate of now.
   double WaitNs(int link) const;
 
   // Adds what a flow, of whose packets a share `loss` is lost on the way, has sent, and the
@@ -53,6 +59,7 @@ class FluidLinks {
   std::vector<double> rate_;   // [link] payload bytes/ns now, where in use
   std::vector<double> taken_;  // [link] of that, by control flows
   std::vector<std::pair<int, double>> taken_by_;
+  std::vector<Time> down_since_;  // [link] in use: the beginning of the outage, if there is one
 };
 
 }  // namespace spes::sim

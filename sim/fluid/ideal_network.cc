@@ -23,13 +23,14 @@ class NoTransport : public Transport {
     }
     return {.weight = static_cast<double>(flow.streams),
             .latency = latency,
-            .stages = {{static_cast<double>(flow.bytes), MaxMin::kInfinity}}};
+            .stages = {{.until = static_cast<double>(flow.bytes)}}};
   }
 
   double Queued(double) const override { return 0; }
-  double OvershootNs(double) const override { return 0; }
   double AfterOvershoot(double window) const override { return window; }
-  double GrowNs(const Course&, double, double) const override { return 0; }
+  double AfterNarrowing(double window, double) const override { return window; }
+  double AfterOutage(const Course&, double window, Time) const override { return window; }
+  double GrowNs(const Course&, double, double, bool) const override { return 0; }
 
   double Weight(const Flow&, const Course& course, double) const override { return course.weight; }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "sim/tcp_laws.h"
 
@@ -42,6 +43,33 @@ double LossWindow(const std::string& congestion, double p, double rtt_s) {
   return rtt_s / (rtt_s / window + (rtt_s + kLeastTimeout) * timeouts);
 }
 
-double LossFactor(const std::string& congestion) { return congestion == "cubic" ? 0.7 : 0.5; }
+// The first loss comes after x segments with density p·exp(−p·x), and is noticed when slow start
+// has a window of about x, or as much as the path holds, of which the factor β remains. With a
+// segment more per round trip, and half of the window less per loss, W² then relaxes to its mean
+// with exp(−p·(s − x)) as s goes on. What is averaged over x is the time that the segment takes,
+// the inverse of the window.
+std::vector<LossStage> LossStages(const std::string& congestion, double p, double rtt_s,
+                                  double first, double most) {
+  constexpr int kPoints = 32;
+  const double settled = LossWindow(congestion, p, rtt_s);
+  const double beta = congestion == "cubic" ? 0.7 : 0.5;
+  std::vector<LossStage> stages;
+  double begin = 0;
+  for (const double end : {1. / 32, 1. / 16, 1. / 8, 1. / 4, 1. / 2, 1., 1.5, 2., 3., 4., 6.}) {
+    const double middle = (begin + end) / 2, lost = 1 - std::exp(-middle);  // in 1/p segments
+    double inverse = 0;
+    for (int i = 0; i < kPoints; ++i) {
+      const double x = -std::log(1 - lost * (i + 0.5) / kPoints);
+      const double start = beta * std::min(x / p + first, most);
+      const double square =
+          settled * settled + (start * start - settled * settled) * std::exp(x - middle);
+      inverse += lost / kPoints / std::sqrt(square);
+    }
+    stages.push_back({end / p, 1 - lost, inverse});
+    begin = end;
+  }
+  stages.push_back({std::numeric_limits<double>::infinity(), 0, 1 / settled});
+  return stages;
+}
 
 }  // namespace spes::sim

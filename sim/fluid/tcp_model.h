@@ -12,7 +12,18 @@ namespace spes::sim {
 // is "cubic" or "reno".
 double LossWindow(const std::string& congestion, double p, double rtt_s);
 
-// What is left of a window after a loss.
-double LossFactor(const std::string& congestion);
+// A part of what a connection sends under such losses, from slow start on: until so many segments
+// have been sent, nothing has been lost with probability `clean`; where something has, a segment
+// takes `inverse` round trips on average, times the probability of that.
+struct LossStage {
+  double until = 0;
+  double clean = 0;
+  double inverse = 0;
+};
+
+// The stages of a connection that begins with `first` segments on a path that holds `most`, its
+// queue included. The last one has the mean window and no end.
+std::vector<LossStage> LossStages(const std::string& congestion, double p, double rtt_s,
+                                  double first, double most);
 
 }  // namespace spes::sim
