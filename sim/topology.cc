@@ -93,6 +93,11 @@ void Topology::Validate() const {
 }
 
 void TcpConfig::Validate() const {
+  if (congestion == "bbr") {
+    Refuse(
+        "congestion control 'bbr' is not offered: ns-3's model of it can stand still where buffers "
+        "exceed the path and its queue; cubic or reno");
+  }
   if (congestion != "cubic" && congestion != "reno") {
     Refuse("congestion control '{}' is not known: cubic or reno", congestion);
   }

@@ -6,6 +6,9 @@
 namespace spes::sim {
 namespace {
 
+// How far beyond its size, in packets, a full queue may still take one.
+constexpr double kRandomPackets = 2;
+
 // SplitMix64 (G. Steele, D. Lea, C. Flood, OOPSLA 2014): the value at this place of the sequence.
 std::uint64_t Mix(std::uint64_t z) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
@@ -25,11 +28,11 @@ std::optional<std::int64_t> LinkQueue::Send(std::int64_t now, int wire_bytes, bo
   double end;
   if (control) {
     const double start = std::max(here + std::min(backlog, largest_packet_), control_taken_);
-    if (start - here > link_.queue_bytes) return ++dropped_packets_, std::nullopt;
+    if (Overflows(start - here)) return ++dropped_packets_, std::nullopt;
     end = control_taken_ = start + wire_bytes;
     taken_ = here + backlog + wire_bytes;
   } else {
-    if (backlog > link_.queue_bytes) return ++dropped_packets_, std::nullopt;
+    if (Overflows(backlog)) return ++dropped_packets_, std::nullopt;
     end = taken_ = here + backlog + wire_bytes;
   }
   wire_bytes_ += wire_bytes;
@@ -37,6 +40,15 @@ std::optional<std::int64_t> LinkQueue::Send(std::int64_t now, int wire_bytes, bo
   if (!std::isfinite(sent) || Lost(loss_factor)) return ++dropped_packets_, std::nullopt;
   const std::int64_t at = std::llround(sent);
   return at + link_.DelayAt(Time(at)).count();
+}
+
+// A queue that is only just full takes some packets and not others, by chance. Without that, a
+// sender whose packets are clocked by the queue's own departures takes every place that becomes
+// free, and others starve for minutes (phase effects: S. Floyd, V. Jacobson, On Traffic Phase
+// Effects in Packet-Switched Gateways, 1992), which jitter in real hosts prevents.
+bool LinkQueue::Overflows(double waiting) {
+  return waiting > link_.queue_bytes &&
+         waiting > link_.queue_bytes + kRandomPackets * largest_packet_ * Uniform();
 }
 
 void LinkQueue::Shift(std::int64_t now, std::int64_t delta) {

@@ -42,6 +42,7 @@ class LinkQueue {
   std::int64_t dropped_packets() const { return dropped_packets_; }
 
  private:
+  bool Overflows(double waiting);
   bool Lost(double loss_factor);
   double Uniform();
 

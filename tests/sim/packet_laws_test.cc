@@ -121,24 +121,31 @@ TEST(RandomLoss, MoreLossIsSlower) {
   EXPECT_LT(much, 0.5 * little);
 }
 
-// Sixteen flows into one link: never better than its rate, and not far from it.
+// Sixteen flows into one link: never better than its rate, and on average not far from it; a
+// straggler may take longer.
 TEST(FanIn, TakesAboutTheTimeOfTheSum) {
-  Topology topology = Star(17, {.down_bps = 200e6, .up_bps = 200e6, .rtt = 50ms});
-  const auto network = MakePacketNetwork(topology, {});
-  PrepareAll(*network, topology);
-  std::int64_t bytes = 0;
-  Time last{0};
-  for (int i = 1; i <= 16; ++i) {
-    network->Start({.from = i, .to = 0, .bytes = 5'000'000}, [&](const FlowResult& result) {
-      bytes += result.delivered_bytes;
-      last = result.end;
-    });
-  }
-  while (network->NextEvent()) network->AdvanceTo(kNever);
-  EXPECT_EQ(bytes, 80'000'000);
+  const Topology topology = Star(17, {.down_bps = 200e6, .up_bps = 200e6, .rtt = 50ms});
   const double ideal = 80e6 * 8 / (200e6 * kSegment / kPacket);
-  EXPECT_GT(ToSeconds(last), ideal);
-  EXPECT_LT(ToSeconds(last), 2 * ideal);
+  constexpr int kSeeds = 4;
+  double mean = 0;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const auto network = MakePacketNetwork(topology, {.seed = seed});
+    PrepareAll(*network, topology);
+    std::int64_t bytes = 0;
+    Time last{0};
+    for (int i = 1; i <= 16; ++i) {
+      network->Start({.from = i, .to = 0, .bytes = 5'000'000}, [&](const FlowResult& result) {
+        bytes += result.delivered_bytes;
+        last = result.end;
+      });
+    }
+    while (network->NextEvent()) network->AdvanceTo(kNever);
+    EXPECT_EQ(bytes, 80'000'000);
+    EXPECT_GT(ToSeconds(last), ideal);
+    EXPECT_LT(ToSeconds(last), 3 * ideal);
+    mean += ToSeconds(last) / kSeeds;
+  }
+  EXPECT_LT(mean, 2 * ideal);
 }
 
 }  // namespace

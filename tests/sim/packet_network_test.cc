@@ -266,6 +266,21 @@ TEST(FastTxBuffer, GivesTheResultsOfNs3sOwn) {
   EXPECT_GT(retransmissions, 200);
 }
 
+// A lone flow that keeps the queue exactly full must not shut out one that comes later.
+TEST(PacketNetwork, ANewcomerIsNotStarvedByAFullQueue) {
+  for (int start = 8; start < 28; ++start) {  // quarters of a second
+    const auto network = MakePacketNetwork(Star(3, kLink), {});
+    PrepareAll(*network, Star(3, kLink));
+    double seconds = 0;
+    network->Start({.from = 0, .to = 2, .bytes = 1'000'000'000'000}, {});
+    while (network->Now() < start * 250ms) network->AdvanceTo(start * 250ms);
+    network->Start({.from = 1, .to = 2, .bytes = 2'000'000},
+                   [&](const FlowResult& r) { seconds = ToSeconds(r.end - r.start); });
+    while (seconds == 0) network->AdvanceTo(kNever);
+    EXPECT_LT(seconds, 10) << "alone it takes 0.8 s; started at " << start * 0.25 << " s";
+  }
+}
+
 }  // namespace
 }  // namespace spes::sim
 #endif
