@@ -54,6 +54,23 @@ TEST(FluidNetwork, AChangeOfCapacityHasEffectAtItsTime) {
   EXPECT_NEAR(Seconds(topology, 100'000'000), constant, 1e-9);
 }
 
+// A window that a narrow link has cut grows slowly when the link is wide again.
+TEST(FluidNetwork, AWindowNeedsTimeToFillALinkThatWidens) {
+  const auto seconds = [](std::vector<RateTrace::Step> steps) {
+    Topology topology = Star(2, Wide(50ms));
+    topology.hosts[1].link.down_bps = 80e6;
+    topology.hosts[1].link.queue_bdp = 0.1;
+    topology.hosts[1].link.down_trace = Trace(std::move(steps));
+    return ToSeconds(Transfer(*Make(topology, {.congestion = "reno"}),
+                              {.from = 0, .to = 1, .bytes = 200'000'000})
+                         .end);
+  };
+  const double constant = seconds({{0s, 80e6}});
+  const double narrow = seconds({{0s, 80e6}, {5s, 8e6}, {7s, 80e6}});
+  EXPECT_GT(narrow, constant + 2 * 0.9 + 3);
+  EXPECT_LT(narrow, constant + 20);
+}
+
 TEST(FluidNetwork, AFlowResumesAfterAnOutage) {
   Topology topology = Star(2, Wide());
   const double without = Seconds(topology, 500'000'000);
