@@ -68,7 +68,7 @@ TEST(FluidNetwork, AWindowNeedsTimeToFillALinkThatWidens) {
   const double constant = seconds({{0s, 80e6}});
   const double narrow = seconds({{0s, 80e6}, {5s, 8e6}, {7s, 80e6}});
   EXPECT_GT(narrow, constant + 2 * 0.9 + 3);
-  EXPECT_LT(narrow, constant + 20);
+  EXPECT_LT(narrow, constant + 30) << "a segment per round trip";
 }
 
 TEST(FluidNetwork, AFlowResumesAfterAnOutage) {
