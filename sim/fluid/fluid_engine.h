@@ -52,10 +52,10 @@ class FluidEngine : public Network {
     int contended = -1;          // the link for which it was weighed
     std::optional<Time> filled;  // when it came to fill its share
     double window = 0;           // bytes; infinite where nothing depends on it
+    double first = 0;            // the window after slow start, if nothing has shrunk it
     double anchor = 0;           // the window from which it grows
     Time since{0};               // of the round in slow start; of the anchor
     bool grows = false;          // the window holds the flow, and grows
-    bool shrunk = false;         // by an outage or a loss of capacity
   };
 
   Drains& DrainsOf(const Active& active) { return active.control ? control_ : bulk_; }

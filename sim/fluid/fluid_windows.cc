@@ -69,6 +69,7 @@ void FluidEngine::StopSlowStart(int slot, double window) {
   Active& active = active_[slot];
   active.phase = Phase::kSteady;
   if (window < kUnlimited) active.filled = now_;
+  active.first = window;
   slow_starting_.erase(slot);
   wakes_.Clear(slot);
   SetWindow(slot, active.control ? kUnlimited : window);
@@ -151,7 +152,7 @@ void FluidEngine::LookAfterWindows() {
 
 void FluidEngine::AwaitGrowth(int slot) {
   const Active& active = active_[slot];
-  const double ns = transport_->GrowNs(active.course, active.anchor, Grown(active), active.shrunk);
+  const double ns = transport_->GrowNs(active.course, active.anchor, Grown(active), active.first);
   wakes_.Set(slot, std::max(now_, active.since + Time(std::llround(std::min(ns, 1e17)))));
 }
 
@@ -179,7 +180,7 @@ double FluidEngine::MeanQueuedNs(const Active& active) const {
 }
 
 void FluidEngine::Shrink(int slot, double window) {
-  active_[slot].shrunk = true;
+  active_[slot].first = 0;
   SetWindow(slot, window);
 }
 

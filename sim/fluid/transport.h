@@ -69,9 +69,9 @@ class Transport {
   // And after an outage.
   virtual double AfterOutage(const Course& course, double window, Time outage) const = 0;
 
-  // The ns in which a window grows from `from`, where it has been for a while, to `to`; `shrunk`:
-  // after an outage or a loss of capacity.
-  virtual double GrowNs(const Course& course, double from, double to, bool shrunk) const = 0;
+  // The ns in which a window grows from `from`, where it has been for a while, to `to`. `first`:
+  // the window after slow start; 0 when an outage or a loss of capacity has shrunk it since.
+  virtual double GrowNs(const Course& course, double from, double to, double first) const = 0;
 
   // Fills in what follows from delivered_bytes: wire_bytes, retransmissions, dropped_packets and
   // round trips, of which `wait_ns` are spent in queues on average.
