@@ -55,7 +55,9 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
     : stop_(stop),
       allocation_(trainer::MakeAllocation(scenario.sync.allocation, *world.table,
                                           scenarios::NodeCount(scenario))),
-      network_(MakeNetwork(scenario, scenarios::BuildTopology(scenario))),
+      network_(std::make_unique<trainer::LinkSampler>(
+          MakeNetwork(scenario, scenarios::BuildTopology(scenario)), recorder,
+          scenario.output.links_every)),
       loop_(network_.get()),
       runtime_(loop_, *network_, pool, recorder, allocation_.nodes(),
                scenario.network.tcp.streams) {
@@ -73,9 +75,12 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
   }
   const std::string world_hash = trainer::WorldHash(world);
 
-  coordinator_ = std::make_unique<trainer::Coordinator>(config, allocation_, world,
-                                                        runtime_.endpoint(trainer::kCoordinator),
-                                                        recorder, std::move(on_published));
+  coordinator_ = std::make_unique<trainer::Coordinator>(
+      config, allocation_, world, runtime_.endpoint(trainer::kCoordinator), recorder,
+      [this, on_published = std::move(on_published)](const trainer::PublishedRound& published) {
+        network_->Sample();
+        on_published(published);
+      });
   runtime_.Connect(
       trainer::kCoordinator,
       [this](trainer::NodeId from, const trainer::Message& m) { coordinator_->OnMessage(from, m); },
@@ -99,6 +104,7 @@ void Simulation::Run(const std::function<void()>& tick) {
   runtime_.OnIdle(tick);
   for (const auto& peer : peers_) peer->Start();
   while (!stop_ && !coordinator_->finished() && loop_.Step()) tick();
+  network_->Sample();
   if (stop_ || coordinator_->finished()) return;
   throw std::runtime_error(
       fmt::format("the run stands still after round {} of {}: no peer and no message is underway",

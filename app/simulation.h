@@ -9,10 +9,10 @@
 #include "analysis/recorder.h"
 #include "scenarios/scenario.h"
 #include "sim/event_loop.h"
-#include "sim/network.h"
 #include "trainer/data/dataset.h"
 #include "trainer/protocol/coordinator.h"
 #include "trainer/protocol/peer.h"
+#include "trainer/runtime/link_sampler.h"
 #include "trainer/runtime/sim_runtime.h"
 
 namespace spes::app {
@@ -44,7 +44,7 @@ class Simulation {
  private:
   const std::atomic<bool>& stop_;
   trainer::Allocation allocation_;
-  std::unique_ptr<sim::Network> network_;
+  std::unique_ptr<trainer::LinkSampler> network_;
   sim::EventLoop loop_;
   trainer::SimRuntime runtime_;
   std::unique_ptr<trainer::Coordinator> coordinator_;

@@ -212,6 +212,11 @@ static void Describe(OutputSection& output, Visitor& v) {
              "Rounds between evaluations on held-out text. 0: at the start and the end only.",
              kNotNegative},
             &output.eval_every);
+  v.OnValue({"links_every",
+             "Virtual time between two records of what each link carries, while something moves. "
+             "none: at the end of each round only.",
+             {.min = 0.001, .max = kSomeTime.max}},
+            &output.links_every);
 }
 
 void Describe(trainer::ModelConfig& model, Visitor& v) {

@@ -129,6 +129,7 @@ struct OutputSection {
   std::string world;             // safetensors; empty: beside the log
   std::int32_t world_every = 0;  // rounds between saved worlds; 0: the end only
   std::int32_t eval_every = 1;   // rounds between evaluations; 0: the start and the end only
+  std::optional<sim::Time> links_every;  // between rows of a link; nothing: rounds
 };
 
 struct Scenario {

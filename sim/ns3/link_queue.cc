@@ -54,8 +54,16 @@ bool LinkQueue::Overflows(double waiting) {
 void LinkQueue::Shift(std::int64_t now, std::int64_t delta) {
   const double from = link_.rate.BytesBy(static_cast<double>(now));
   const double to = link_.rate.BytesBy(static_cast<double>(now + delta));
-  taken_ = to + std::max(0.0, taken_ - from);
+  put_off_until_ = now + delta;
+  put_off_ = std::max(0.0, taken_ - from);
+  taken_ = to + put_off_;
   control_taken_ = to + std::max(0.0, control_taken_ - from);
+}
+
+std::int64_t LinkQueue::WireBytesBy(std::int64_t now) const {
+  const double waiting =
+      now < put_off_until_ ? put_off_ : taken_ - link_.rate.BytesBy(static_cast<double>(now));
+  return wire_bytes_ - std::llround(std::max(0.0, waiting));
 }
 
 // Losses come one by one, or, with bursts, by the chain of E. N. Gilbert (Bell System Technical

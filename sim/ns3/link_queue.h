@@ -38,7 +38,8 @@ class LinkQueue {
   }
 
   const Link& link() const { return link_; }
-  std::int64_t wire_bytes() const { return wire_bytes_; }
+  // Sent by `now` (ns, not before the last call of Send), without what waits in the queue.
+  std::int64_t WireBytesBy(std::int64_t now) const;
   std::int64_t dropped_packets() const { return dropped_packets_; }
 
  private:
@@ -52,6 +53,9 @@ class LinkQueue {
   // until which it is taken: a double holds them to a byte for 9 petabytes.
   double taken_ = 0;
   double control_taken_ = 0;  // the same for control packets
+  // While it is put off, until when, and what waits.
+  std::int64_t put_off_until_ = 0;
+  double put_off_ = 0;
   std::uint64_t random_;
   bool in_burst_ = false;
   std::int64_t wire_bytes_ = 0;

@@ -162,7 +162,7 @@ class PacketNetwork : public Network {
     if (fast_forward_) fast_forward_->Settle();
     std::vector<LinkUsage> usage;
     for (const LinkQueue& queue : queues_) {
-      usage.push_back({queue.wire_bytes(), queue.dropped_packets()});
+      usage.push_back({queue.WireBytesBy(Now().count()), queue.dropped_packets()});
     }
     return usage;
   }

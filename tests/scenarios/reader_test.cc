@@ -22,7 +22,7 @@ TEST(Reader, SetsWhatTheTextNamesAndLeavesDefaults) {
       "    - {}\n"
       "sync: {every: 10, allocation: round_robin, weight: tokens, quorum: 1, deadline: 2.5 min}\n"
       "network: {fidelity: ideal, tcp: {congestion: reno, stall_timeout: 90 s}}\n"
-      "output: {log: x.h5}\n");
+      "output: {log: x.h5, links_every: 10 s}\n");
   EXPECT_EQ(s.name, "s");
   EXPECT_EQ(s.seed, 7u);
   EXPECT_EQ(s.model.vocabulary, 300);
@@ -54,6 +54,7 @@ TEST(Reader, SetsWhatTheTextNamesAndLeavesDefaults) {
   EXPECT_EQ(s.network.tcp.stall_timeout, milliseconds(90'000));
   EXPECT_EQ(s.network.coordinator_link.down_bps, 10e9);
   EXPECT_EQ(s.output.log, "x.h5");
+  EXPECT_EQ(s.output.links_every, milliseconds(10'000));
 }
 
 TEST(Reader, NamesTheNearestKey) {
@@ -62,8 +63,8 @@ TEST(Reader, NamesTheNearestKey) {
   EXPECT_EQ(ParseError(kSmall + "network:\n  tcp:\n    steams: 4\n"),
             "s.yaml:7: unknown key 'steams' in 'network.tcp'; did you mean 'streams'?");
   EXPECT_EQ(ParseError(kSmall + "output: {directory: x}\n"),
-            "s.yaml:5: unknown key 'directory' in 'output'; there is log, world, world_every and "
-            "eval_every");
+            "s.yaml:5: unknown key 'directory' in 'output'; there is log, world, world_every, "
+            "eval_every and links_every");
   EXPECT_EQ(ParseError("nodes:\n  groups:\n    - count: 1\n    - conut: 2\n"),
             "s.yaml:4: unknown key 'conut' in 'nodes.groups.1'; did you mean 'count'?");
 }
@@ -120,6 +121,11 @@ TEST(Reader, RefusesImpossibleValues) {
             "s.yaml:1: nodes.groups.0.speed: '0' is not a number above 0");
   EXPECT_EQ(ParseError("data: {held_out: 1}\n"),
             "s.yaml:1: data.held_out: '1' is not a number above 0 and below 1");
+  EXPECT_EQ(Parse(kSmall).output.links_every, std::nullopt);
+  EXPECT_EQ(
+      ParseError("output: {links_every: 100 us}\n"),
+      "s.yaml:1: output.links_every: '100 us' is not 'none' or a duration of at least 1 ms and "
+      "at most 100 d, such as '40 ms'");
   EXPECT_EQ(ParseError("sync: {deadline: 0 s}\n"),
             "s.yaml:1: sync.deadline: '0 s' is not 'none' or a duration above 0 s and at most 100 "
             "d, such as '40 ms'");
