@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <csignal>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -32,6 +33,7 @@ TEST_F(RunTest, LeavesAFullLogASavedWorldAndASummary) {
   EXPECT_EQ(log.world_hash.size(), 32U);
   EXPECT_THAT(outcome.out, HasSubstr(log.world_hash));
   EXPECT_THAT(outcome.out, HasSubstr("compute utilisation"));
+  EXPECT_THAT(outcome.out, HasSubstr("\nBusiest link              node "));
   EXPECT_THAT(outcome.err, HasSubstr("round 1/2"));
   EXPECT_EQ(log.steps.size(), 4U * 8U);
   EXPECT_EQ(log.rounds.size(), 2U);
@@ -140,6 +142,54 @@ TEST_F(RunTest, WireBytesArePayloadHeadersAndRetransmissions) {
   EXPECT_GT(retransmissions, 0);
 }
 #endif
+
+std::map<std::string, std::int64_t> WireBytesOfLinks(const analysis::RunLog& log) {
+  std::map<std::string, std::int64_t> sums;
+  for (const auto& row : log.links) sums[row.name] += row.wire_bytes;
+  return sums;
+}
+
+// At the level without headers, what a node's link carries is what its flows say.
+TEST_F(RunTest, LinksCarryTheBytesOfTheFlows) {
+  const analysis::RunLog log = RunAndRead("");
+  std::map<std::string, std::int64_t> flows;
+  for (const auto& flow : log.flows) {
+    if (flow.from >= 0) flows["node " + std::to_string(flow.from) + " up"] += flow.bytes;
+    if (flow.to >= 0) flows["node " + std::to_string(flow.to) + " down"] += flow.bytes;
+  }
+  EXPECT_EQ(flows.size(), 8U);
+  std::map<std::string, std::int64_t> links = WireBytesOfLinks(log);
+  for (const auto& [name, bytes] : flows) EXPECT_EQ(links[name], bytes) << name;
+  std::set<double> ends;
+  for (const auto& row : log.links) ends.insert(row.end_s);
+  EXPECT_EQ(ends.size(), 3U);  // the rounds' ends, and that of the run
+  for (const auto& round : log.rounds) EXPECT_TRUE(ends.contains(round.end_s));
+}
+
+TEST_F(RunTest, RecordsOfLinksChangeNothingElse) {
+  std::vector<std::string> levels = {"ideal", "fluid"};
+#ifdef SPES_NS3
+  levels.insert(levels.end(), {"hybrid", "packet"});
+#endif
+  for (const std::string& level : levels) {
+    const std::string options = "--set network.fidelity=" + level;
+    const analysis::RunLog rare = RunAndRead(options, "rare.h5");
+    const analysis::RunLog often =
+        RunAndRead(options + " --set output.links_every=3ms", "often.h5");
+    EXPECT_EQ(rare.world_hash, often.world_hash);
+    ASSERT_EQ(rare.flows.size(), often.flows.size()) << level;
+    for (std::size_t i = 0; i < rare.flows.size(); ++i) {
+      EXPECT_EQ(rare.flows[i].end_s, often.flows[i].end_s) << level;
+      EXPECT_EQ(rare.flows[i].wire_bytes, often.flows[i].wire_bytes) << level;
+    }
+    EXPECT_EQ(rare.rounds.back(), often.rounds.back()) << level;
+    EXPECT_EQ(WireBytesOfLinks(rare), WireBytesOfLinks(often)) << level;
+    EXPECT_GT(often.links.size(), 4 * rare.links.size()) << level;
+    for (const auto& row : often.links) {
+      EXPECT_LE(row.wire_bytes, row.capacity_bytes + 1502) << level << " " << row.name;
+    }
+  }
+}
 
 TEST_F(RunTest, ANodesTimesAddUpToTheRounds) {
   const analysis::RunLog log = RunAndRead("");
