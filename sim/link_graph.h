@@ -22,7 +22,7 @@ struct Link {
   std::string name;  // "node 3 up", "ohio → tokyo", "within ohio"
   double bps = 0;    // nominal: without trace and conditions; the trace's mean where there is one
   RateCurve rate;
-  Time delay{0};                   // one way, without rtt_steps
+  Time delay{0};                        // one way, without rtt_steps
   std::vector<RttStep> rtt_steps = {};  // of the round trip: half of `extra` counts here
   double loss = 0;
   double loss_burst = 1;

@@ -14,7 +14,9 @@ TEST(ScenarioHash, IsOfWhatDeterminesTheResult) {
   const std::string hash = HashWith({});
   EXPECT_EQ(hash.size(), 32u);
   EXPECT_EQ(hash.find_first_not_of("0123456789abcdef"), std::string::npos);
-  EXPECT_EQ(HashWith({"name=other", "workers=3", "output={log: a.h5, world_every: 2, links_every: 1 s}"}), hash);
+  EXPECT_EQ(
+      HashWith({"name=other", "workers=3", "output={log: a.h5, world_every: 2, links_every: 1 s}"}),
+      hash);
   EXPECT_EQ(HashWith({"sync.every=5", "training.lr=0.003"}), hash);  // as they were
   for (const char* change :
        {"seed=2", "model.layers=5", "data.held_out=0.03", "data.domains.0.name=other",

@@ -129,8 +129,8 @@ void Loss(const std::filesystem::path& folder, Bounds& bounds) {
         SingleFlow flow{.mbps = 1000, .rtt_ms = rtt_ms, .loss = loss};
         flow.tcp.congestion = congestion;
         const double law = LossLaw(flow);
-        // Long enough for a hundred losses or more; what the start-up takes is little beside it.
-        flow.bytes = std::llround(std::max(300 / loss * 1448, 60 * law * 1e6 / 8));
+        // Three hundred losses or more in all; what the start-up takes is little beside them.
+        flow.bytes = std::llround(std::max(60 / loss * 1448, 30 * law * 1e6 / 8));
         const auto mean = [&](const std::string& level) {
           double rate = 0;
           for (int seed = 1; seed <= kSeeds; ++seed) {
