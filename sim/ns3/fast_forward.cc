@@ -19,12 +19,12 @@ constexpr double kRoom = 0.95;
 // whose windows do not end together.
 constexpr double kFullAlone = 0.99, kFull = 0.95;
 constexpr int kLeastWindows = 8;
-constexpr double kLargestGap = 0.1;      // without deliveries, of the time
-constexpr double kLargestSpread = 0.04;  // of a rate that keeps, between windows
-constexpr int kLeastLosses = 4;          // windows with losses
-constexpr double kLargestDrift = 0.1;    // between the halves of a measurement, of the mean
-constexpr double kLargestError = 0.05;   // standard error of the mean
-constexpr double kLargestTrust = 64;
+constexpr double kLargestGap = 0.1;                       // without deliveries, of the time
+constexpr double kLargestSpread = 0.04;                   // of a rate that keeps, between windows
+constexpr int kLeastLosses = 4, kLeastRandomLosses = 40;  // windows with losses
+constexpr double kLargestDrift = 0.1;   // between the halves of a measurement, of the mean
+constexpr double kLargestError = 0.05;  // standard error of the mean
+constexpr double kLargestTrust = 64, kLargestRandomTrust = 4;
 
 // Payload, in bytes per ns, that a link carries at most.
 double PayloadRate(const Link& link, Time now) {
@@ -216,6 +216,8 @@ Time FastForward::Steady(Group& group) {
   if (!lone && windows < kLeastWindows) return Time{0};
   // What came first, the start-up or the answer to a change, does not count.
   const std::size_t from = lone ? windows - 1 : windows / 4;
+  const bool random_losses =
+      std::ranges::any_of(group.members, [this](FlowId id) { return members_.at(id).loss > 0; });
   const std::size_t middle = (from + windows) / 2;
   const auto rate = [&group](std::size_t stream, std::size_t a, std::size_t b) {
     const Sample &x = group.history[a][stream], &y = group.history[b][stream];
@@ -247,7 +249,8 @@ Time FastForward::Steady(Group& group) {
     if (losses == 0 && most - least < kLargestSpread * mean) continue;
     const auto count = static_cast<double>(windows - from);
     const double drift = std::abs(rate(i, from, middle) - rate(i, middle, windows));
-    if (losses < kLeastLosses || drift > kLargestDrift * mean ||
+    if (losses < (random_losses ? kLeastRandomLosses : kLeastLosses) ||
+        drift > kLargestDrift * mean ||
         std::sqrt(squares / (count - 1) / count) > kLargestError * mean) {
       return Time{0};
     }
@@ -258,7 +261,8 @@ Time FastForward::Steady(Group& group) {
   for (std::size_t i = 0; agrees && i < means.size(); ++i) {
     agrees = std::abs(means[i] - group.rates[i].delivered) < kLargestDrift * means[i];
   }
-  group.trust = agrees ? std::min(kLargestTrust, 2 * group.trust) : 1;
+  group.trust =
+      agrees ? std::min(random_losses ? kLargestRandomTrust : kLargestTrust, 2 * group.trust) : 1;
   group.rates.clear();
   const double elapsed = ToSeconds(Now() - group.began) * 1e9;
   for (std::size_t i = 0; i < means.size(); ++i) {

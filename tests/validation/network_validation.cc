@@ -129,8 +129,10 @@ void Loss(const std::filesystem::path& folder, Bounds& bounds) {
         SingleFlow flow{.mbps = 1000, .rtt_ms = rtt_ms, .loss = loss};
         flow.tcp.congestion = congestion;
         const double law = LossLaw(flow);
-        // Three hundred losses or more in all; what the start-up takes is little beside them.
-        flow.bytes = std::llround(std::max(60 / loss * 1448, 30 * law * 1e6 / 8));
+        // A link little wider than the law, so that slow start does not end far above it, and five
+        // hundred losses in all.
+        flow.mbps = 4 * law;
+        flow.bytes = std::llround(100 / loss * 1448);
         const auto mean = [&](const std::string& level) {
           double rate = 0;
           for (int seed = 1; seed <= kSeeds; ++seed) {
