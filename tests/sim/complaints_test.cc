@@ -1,6 +1,7 @@
 // What users of network simulators complain about, at every level. Others of the kind have their
-// place elsewhere: a round trip is not a one-way delay, a change of rate has its effect (conformance
-// suite), losses in queues are counted (packet level), keys that nobody reads are errors (scenarios).
+// place elsewhere: a round trip is not a one-way delay, a change of rate has its effect
+// (conformance suite), losses in queues are counted (packet level), keys that nobody reads are
+// errors (scenarios).
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -46,8 +46,8 @@ double LosslessLaw(const SingleFlow& flow);
 // start.
 double SmoothLaw(const SingleFlow& flow);
 
-// Steady Mbps under random loss: Mathis for Reno; the larger of that and CUBIC's own window at losses
-// whose distances are random.
+// Steady Mbps under random loss: Mathis for Reno; the larger of that and CUBIC's own window at
+// losses whose distances are random.
 double LossLaw(const SingleFlow& flow);
 
 // Sixteen flows between unequal hosts and one at 1 Gbps: access links of 20 to 500 Mbps, one in
