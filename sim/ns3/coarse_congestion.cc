@@ -22,7 +22,6 @@ void CoarseReno::CongestionAvoidance(ns3::Ptr<ns3::TcpSocketState> tcb, std::uin
 
 void CoarseCubic::Configure(int factor) {
   LinuxCubic::Configure(factor);
-  factor_ = factor;
   SetAttribute("C", ns3::DoubleValue(kC / factor));
   SetAttribute("TcpFriendliness", ns3::BooleanValue(false));
 }

@@ -37,7 +37,6 @@ class CoarseCubic : public LinuxCubic {
                             std::uint32_t in_flight) override;
 
  private:
-  int factor_ = 1;
   double friendly_ = 0;  // bytes: the window that Reno would have; 0 before the first loss
 };
 

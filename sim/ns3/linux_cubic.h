@@ -24,11 +24,13 @@ class LinuxCubic : public ns3::TcpCubic {
                           ns3::TcpSocketState::TcpCongState_t state) override;
   ns3::Ptr<ns3::TcpCongestionOps> Fork() override;
 
+ protected:
+  int factor_ = 1;
+
  private:
   void NewRound(const ns3::TcpSocketState& tcb);
   void HyStart(ns3::TcpSocketState& tcb, std::int64_t rtt);
 
-  int factor_ = 1;
   // All times in ns.
   std::int64_t rtt_min_ = 0, round_start_ = -1, last_ack_ = 0, round_rtt_min_ = 0;
   int samples_ = 0;  // in this round

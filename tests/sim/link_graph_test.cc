@@ -7,22 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/sim/two_sites.h"
+
 namespace spes::sim {
 namespace {
 
 using namespace std::chrono_literals;
-
-Topology Sample() {
-  Topology topology;
-  topology.sites = {"east", "west"};
-  const SitePath local{.rtt = 2ms, .bps = 10e9}, wide{.rtt = 60ms, .bps = 0.5e9, .loss = 0.01};
-  topology.paths = {{local, wide}, {wide, local}};
-  topology.hosts = {
-      {.name = "a", .site = 0, .link = {.down_bps = 200e6, .up_bps = 20e6, .rtt = 10ms}},
-      {.name = "b", .site = 0, .link = {.down_bps = 1e9, .up_bps = 1e9, .rtt = 4ms, .loss = 0.1}},
-      {.name = "c", .site = 1, .link = {.down_bps = 100e6, .up_bps = 2e9, .rtt = 20ms}}};
-  return topology;
-}
 
 std::vector<std::string> RouteNames(const LinkGraph& graph, int a, int b) {
   std::vector<std::string> names;
@@ -38,7 +28,7 @@ const Link& Named(const LinkGraph& graph, const std::string& name) {
 }
 
 TEST(LinkGraph, RoundTripsAddUp) {
-  const LinkGraph graph(Sample(), {});
+  const LinkGraph graph(TwoSites(), {});
   EXPECT_EQ(graph.Rtt(0, 1), 16ms);
   EXPECT_EQ(graph.Rtt(0, 2), 90ms);
   EXPECT_EQ(graph.Rtt(2, 0), 90ms);
@@ -50,7 +40,7 @@ TEST(LinkGraph, RoundTripsAddUp) {
 }
 
 TEST(LinkGraph, TheSlowestLinkOfEachDirectionCounts) {
-  const LinkGraph graph(Sample(), {});
+  const LinkGraph graph(TwoSites(), {});
   EXPECT_EQ(graph.BottleneckBps(0, 1), 20e6);
   EXPECT_EQ(graph.BottleneckBps(1, 0), 200e6);
   EXPECT_EQ(graph.BottleneckBps(2, 1), 0.5e9);
@@ -58,12 +48,12 @@ TEST(LinkGraph, TheSlowestLinkOfEachDirectionCounts) {
 }
 
 TEST(LinkGraph, LossesCombine) {
-  const LinkGraph graph(Sample(), {});
+  const LinkGraph graph(TwoSites(), {});
   EXPECT_DOUBLE_EQ(graph.PathLoss(1, 2), 1 - 0.9 * 0.99);
 }
 
 TEST(LinkGraph, QueuesHoldTheirShareOfTheLongestProduct) {
-  Topology topology = Sample();
+  Topology topology = TwoSites();
   topology.hosts[2].link.queue_bdp = 2;
   const LinkGraph graph(topology, {});
   EXPECT_DOUBLE_EQ(Named(graph, "c down").queue_bytes, 2 * 100e6 / 8 * 0.09);
@@ -71,7 +61,7 @@ TEST(LinkGraph, QueuesHoldTheirShareOfTheLongestProduct) {
 }
 
 TEST(LinkGraph, RoutesPassTheLinksOfTheSites) {
-  Topology topology = Sample();
+  Topology topology = TwoSites();
   topology.uplinks = {AccessLink{.down_bps = 3e8, .up_bps = 1e8, .rtt = 4ms}, std::nullopt};
   const LinkGraph graph(topology, {});
   using testing::ElementsAre;
@@ -83,7 +73,7 @@ TEST(LinkGraph, RoutesPassTheLinksOfTheSites) {
 
 // East and west meet only at a junction, and the long way round is shorter in time.
 Topology Graph() {
-  Topology topology = Sample();
+  Topology topology = TwoSites();
   topology.sites = {"east", "west", "junction"};
   topology.paths.assign(3, std::vector<std::optional<SitePath>>(3));
   const auto line = [&](int a, int b, Time rtt) {
@@ -128,7 +118,7 @@ TEST(LinkGraph, AHoleIsNamed) {
 }
 
 TEST(LinkGraph, DelaysChangeInSteps) {
-  Topology topology = Sample();
+  Topology topology = TwoSites();
   topology.hosts[0].link.conditions.rtt_steps = {{.at = 10s, .extra = 20ms},
                                                  {.at = 20s, .extra = 0ms}};
   const LinkGraph graph(topology, {});

@@ -9,27 +9,17 @@
 #include <stdexcept>
 #include <string>
 
+#include "tests/sim/two_sites.h"
+
 namespace spes::sim {
 namespace {
 
 using namespace std::chrono_literals;
 
-Topology Sample() {
-  Topology topology;
-  topology.sites = {"east", "west"};
-  const SitePath local{.rtt = 2ms, .bps = 10e9}, wide{.rtt = 60ms, .bps = 0.5e9, .loss = 0.01};
-  topology.paths = {{local, wide}, {wide, local}};
-  topology.hosts = {
-      {.name = "a", .site = 0, .link = {.down_bps = 200e6, .up_bps = 20e6, .rtt = 10ms}},
-      {.name = "b", .site = 0, .link = {.down_bps = 1e9, .up_bps = 1e9, .rtt = 4ms, .loss = 0.1}},
-      {.name = "c", .site = 1, .link = {.down_bps = 100e6, .up_bps = 2e9, .rtt = 20ms}}};
-  return topology;
-}
-
 TEST(Topology, EachMistakeIsNamed) {
-  EXPECT_NO_THROW(Sample().Validate());
+  EXPECT_NO_THROW(TwoSites().Validate());
   const auto refused = [](const std::function<void(Topology&)>& spoil, const std::string& text) {
-    Topology topology = Sample();
+    Topology topology = TwoSites();
     spoil(topology);
     try {
       topology.Validate();
