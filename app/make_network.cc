@@ -38,8 +38,7 @@ std::unique_ptr<sim::Network> MakeLevel(scenarios::Fidelity fidelity, const sim:
   }
   throw std::invalid_argument(
       "network.fidelity: packet, coarse and hybrid need ns-3, which this program was built "
-      "without; "
-      "use fluid or ideal, or build with -DSPES_NS3=ON");
+      "without; use fluid or ideal, or build with -DSPES_NS3=ON");
 }
 
 }  // namespace

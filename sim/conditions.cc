@@ -1,19 +1,10 @@
 #include "sim/conditions.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
-#include <stdexcept>
+
+#include "sim/refuse.h"
 
 namespace spes::sim {
-namespace {
-
-template <typename... Args>
-[[noreturn]] void Refuse(fmt::format_string<Args...> format, Args&&... args) {
-  throw std::invalid_argument(fmt::format(format, std::forward<Args>(args)...));
-}
-
-}  // namespace
 
 void Conditions::Validate(const std::string& what) const {
   if (!(diurnal.depth >= 0 && diurnal.depth < 1)) {

@@ -4,15 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
+
+#include "sim/refuse.h"
 
 namespace spes::sim {
 namespace {
-
-template <typename... Args>
-[[noreturn]] void Refuse(fmt::format_string<Args...> format, Args&&... args) {
-  throw std::invalid_argument(fmt::format(format, std::forward<Args>(args)...));
-}
 
 void CheckRate(const std::string& what, double bps) {
   if (!(bps > 0) || !std::isfinite(bps)) {
