@@ -26,9 +26,8 @@ constexpr double kLargestError = 0.05;  // standard error of the mean
 constexpr double kLargestTrust = 64, kLargestRandomTrust = 4;
 
 // Payload, in bytes per ns, that a link carries at most.
-double PayloadRate(const Link& link, Time now) {
-  constexpr double kShare = 1448.0 / WireBytes(1448);
-  return link.rate.At(now) / 8e9 * kShare;
+double PayloadRate(const Link& link, int segment_bytes, Time now) {
+  return link.rate.At(now) / 8e9 * segment_bytes / WireBytes(segment_bytes);
 }
 
 }  // namespace
@@ -139,7 +138,8 @@ Time FastForward::Window(const Group& group) const {
       if (std::ranges::binary_search(group.full, link)) rtt += l.queue_bytes / (l.bps / 8e9);
     }
     constexpr double kSegments = 100;  // or a rate would be known to a few per cent only
-    const double bytes = kSegments * WireBytes(1448) * static_cast<double>(member.streams.size());
+    const double bytes =
+        kSegments * WireBytes(segment_bytes_) * static_cast<double>(member.streams.size());
     longest = std::max(longest, Time(std::llround(std::max(rtt, bytes / most))));
   }
   return longest;
@@ -305,7 +305,7 @@ bool FastForward::Bound(const Group& group, const std::vector<double>& rates, do
   return std::ranges::all_of(group.members, [&](FlowId id) {
     const Member& member = members_.at(id);
     return member.loss > 0 || std::ranges::any_of(member.there, [&](int link) {
-             const double capacity = PayloadRate(graph_.links()[link], Now());
+             const double capacity = PayloadRate(graph_.links()[link], segment_bytes_, Now());
              return load[link] >= full * capacity && load[link] <= (2 - full) * capacity;
            });
   });

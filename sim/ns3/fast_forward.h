@@ -39,9 +39,11 @@ class FastForward {
     double loss = 0;               // of a packet on its way
   };
 
-  // References must outlive it. `queues` [link of graph].
-  FastForward(StepSimulator& simulator, const LinkGraph& graph, std::deque<LinkQueue>& queues)
-      : simulator_(simulator), graph_(graph), queues_(queues) {}
+  // References must outlive it. `queues` [link of graph]. `segment_bytes`: the largest payload of a
+  // packet.
+  FastForward(StepSimulator& simulator, const LinkGraph& graph, std::deque<LinkQueue>& queues,
+              int segment_bytes)
+      : simulator_(simulator), graph_(graph), queues_(queues), segment_bytes_(segment_bytes) {}
 
   // A flow arrives, its connections not yet at work.
   void Add(Member member);
@@ -103,6 +105,7 @@ class FastForward {
   StepSimulator& simulator_;
   const LinkGraph& graph_;
   std::deque<LinkQueue>& queues_;
+  const int segment_bytes_;
   std::map<FlowId, Member> members_;
   std::map<int, Group> groups_;
   int next_group_ = 1;

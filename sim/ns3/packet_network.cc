@@ -76,7 +76,10 @@ class PacketNetwork : public Network {
           if (found != connections_.end()) found->second->Send(packet, address % 2 == 0);
         }) {
     LinkFastTxBuffer();
-    if (fast_forward) fast_forward_ = std::make_unique<FastForward>(*simulator_, graph_, queues_);
+    if (fast_forward) {
+      fast_forward_ =
+          std::make_unique<FastForward>(*simulator_, graph_, queues_, tcp_.segment_bytes);
+    }
     for (std::size_t i = 0; i < graph_.links().size(); ++i) {
       queues_.emplace_back(graph_.links()[i], WireBytes(tcp.segment_bytes),
                            tcp.seed * 1'000'003 + i);
