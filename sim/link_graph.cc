@@ -24,9 +24,9 @@ double MeanBps(double bps, const RateTrace* trace) {
 
 // What an access link and a path have in common.
 template <typename Line>
-Link MakeLink(std::string name, double bps, const std::shared_ptr<const RateTrace>& trace,
+Link MakeLink(const std::string& name, double bps, const std::shared_ptr<const RateTrace>& trace,
               Time delay, const Line& line, std::uint64_t seed) {
-  return {.name = std::move(name),
+  return {.name = name,
           .bps = MeanBps(bps, trace.get()),
           .rate = RateCurve(bps, trace, line.conditions, seed),
           .delay = delay,
@@ -51,11 +51,11 @@ LinkGraph::LinkGraph(const Topology& topology, const TcpConfig& tcp) {
   topology.Validate();
   tcp.Validate();
   for (const Host& host : topology.hosts) host_site_.push_back(host.site);
-  const auto add = [this, &tcp](std::string name, double bps,
+  const auto add = [this, &tcp](const std::string& name, double bps,
                                 const std::shared_ptr<const RateTrace>& trace, Time delay,
                                 const auto& line) {
     const std::uint64_t seed = tcp.seed * 1'000'003 + links_.size();
-    links_.push_back(MakeLink(std::move(name), bps, trace, delay, line, seed));
+    links_.push_back(MakeLink(name, bps, trace, delay, line, seed));
     queue_bdp_.push_back(line.queue_bdp);
   };
   for (const Host& host : topology.hosts) {

@@ -80,11 +80,9 @@ TEST_F(RunTest, TheWorldDoesNotDependOnWorkersOrTheNetwork) {
 TEST_F(RunTest, TheWorldDoesNotDependOnTheExchangePattern) {
   const analysis::RunLog star = RunAndRead("", "star.h5");
   for (const std::string pattern : {"coordinators", "ring", "direct", "tree"}) {
-    const std::string further =
-        pattern == "coordinators" ? " --set network.exchange.coordinators=[lan]" : "";
-    const analysis::RunLog other = RunAndRead(
-        "--set network.fidelity=fluid --set network.exchange.pattern=" + pattern + further,
-        pattern + ".h5");
+    std::string options = "--set network.fidelity=fluid --set network.exchange.pattern=" + pattern;
+    if (pattern == "coordinators") options += " --set network.exchange.coordinators=[lan]";
+    const analysis::RunLog other = RunAndRead(options, pattern + ".h5");
     EXPECT_EQ(other.world_hash, star.world_hash) << pattern;
     std::int64_t up = 0, down = 0, sent = 0, received = 0;
     for (const auto& row : other.node_rounds) up += row.up_bytes, down += row.down_bytes;
