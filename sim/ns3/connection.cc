@@ -45,28 +45,28 @@ void Connection::Open(TcpStack& stack) {
   const StepSimulator::Within within(simulator_, plan_.timeline);
   const std::uint32_t at_sender = 2 * plan_.id, at_receiver = 2 * plan_.id + 1;
   listener_ = stack.MakeSocket(at_receiver, plan_.tcp);
-  listener_->SetForked([this](ns3::Ptr<TcpSocket> socket) { receiver_ = socket; });
+  listener_->SetForked([this](const ns3::Ptr<TcpSocket>& socket) { receiver_ = socket; });
   listener_->SetAcceptCallback(
       ns3::MakeNullCallback<bool, ns3::Ptr<ns3::Socket>, const ns3::Address&>(),
-      ns3::Callback<void, ns3::Ptr<ns3::Socket>, const ns3::Address&>([this](ns3::Ptr<ns3::Socket>,
-                                                                             const ns3::Address&) {
-        established_ = true;
-        receiver_->SetRecvCallback(
-            ns3::Callback<void, ns3::Ptr<ns3::Socket>>([this](ns3::Ptr<ns3::Socket>) { Drain(); }));
-        if (plan_.known) receiver_->KnowRtt(plan_.rtt);
-      }));
+      ns3::Callback<void, ns3::Ptr<ns3::Socket>, const ns3::Address&>(
+          [this](const auto&, const ns3::Address&) {
+            established_ = true;
+            receiver_->SetRecvCallback(
+                ns3::Callback<void, ns3::Ptr<ns3::Socket>>([this](const auto&) { Drain(); }));
+            if (plan_.known) receiver_->KnowRtt(plan_.rtt);
+          }));
   listener_->Listen();
 
   using Notice = ns3::Callback<void, ns3::Ptr<ns3::Socket>>;
-  const Notice failed([this](ns3::Ptr<ns3::Socket>) { events_.failed(); });
+  const Notice failed([this](const auto&) { events_.failed(); });
   sender_ = stack.MakeSocket(at_sender, plan_.tcp);
-  sender_->SetConnectCallback(Notice([this](ns3::Ptr<ns3::Socket>) {
+  sender_->SetConnectCallback(Notice([this](const auto&) {
                                 if (plan_.known) sender_->KnowRtt(plan_.rtt);
                                 Fill();
                               }),
                               failed);
   sender_->SetSendCallback(ns3::Callback<void, ns3::Ptr<ns3::Socket>, std::uint32_t>(
-      [this](ns3::Ptr<ns3::Socket>, std::uint32_t) { Fill(); }));
+      [this](const auto&, std::uint32_t) { Fill(); }));
   sender_->SetCloseCallbacks(failed, failed);
   sender_->Connect(TcpStack::At(at_receiver));
 }

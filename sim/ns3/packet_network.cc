@@ -71,7 +71,7 @@ class PacketNetwork : public Network {
       : graph_(topology, tcp),
         tcp_(tcp),
         coarseness_(coarseness),
-        stack_([this](ns3::Ptr<ns3::Packet> packet, std::uint32_t address) {
+        stack_([this](const ns3::Ptr<ns3::Packet>& packet, std::uint32_t address) {
           const auto found = connections_.find(address / 2);
           if (found != connections_.end()) found->second->Send(packet, address % 2 == 0);
         }) {
