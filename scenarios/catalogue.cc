@@ -29,7 +29,7 @@ Catalogue ReadCatalogue(const std::string& path) {
     Origins origins;
     ReadSection(tree.items[i], key.name, "",
                 {[&](Visitor& v) { Describe(entry, v); }, [&] { entry = {}; }},
-                {fs::path(path).parent_path(), false, 0}, origins);
+                {.folder = fs::path(path).parent_path()}, origins);
     if (entry.package.empty() || entry.files.empty()) {
       throw std::invalid_argument(
           fmt::format("{}: {}: a corpus needs a package and files", key.place.Text(), key.name));

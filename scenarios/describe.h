@@ -56,6 +56,7 @@ using Value = std::variant<bool*, int*, std::int64_t*, std::uint64_t*, double*, 
                            std::vector<std::string>*, Choice>;
 
 class Visitor;
+struct Tree;
 
 // Fields of their own under one key.
 struct Section {
@@ -80,6 +81,8 @@ class Visitor {
   virtual void OnValue(const Field& field, const Value& value) = 0;
   virtual void OnSection(const Field& field, const Section& section) = 0;
   virtual void OnList(const Field& field, const List& list) = 0;
+  // Whatever YAML is written there, for its owner to make sense of; no scenario has such a field.
+  virtual void OnTree(const Field&, Tree&) {}
 };
 
 // Visits the fields in the order in which they are printed.

@@ -1,5 +1,7 @@
 #include "scenarios/printer.h"
 
+#include <charconv>
+#include <sstream>
 #include <utility>
 
 #include "scenarios/describe.h"
@@ -48,16 +50,45 @@ class Printer : public Visitor {
   Tree tree_;
 };
 
-}  // namespace
-
-std::string PrintScenario(const Scenario& scenario) {
+Tree TreeOf(const Scenario& scenario) {
   Scenario copy = scenario;  // a description points into what it describes
   for (trainer::DomainConfig& domain : copy.data.domains) {
     if (!domain.corpus.empty()) domain.files.clear();  // the catalogue says them again
   }
   Printer printer;
   Describe(copy, printer);
-  return WriteYaml(printer.Take());
+  return printer.Take();
+}
+
+// A map's value, or a list's item by its index; null where there is none.
+const Tree* Below(const Tree& tree, const std::string& part) {
+  if (tree.kind != Tree::Kind::kList) return tree.Find(part);
+  std::size_t index = 0;
+  const char* const end = part.data() + part.size();
+  const auto [rest, error] = std::from_chars(part.data(), end, index);
+  const bool there = error == std::errc{} && rest == end && index < tree.items.size();
+  return there ? &tree.items[index] : nullptr;
+}
+
+}  // namespace
+
+std::string PrintScenario(const Scenario& scenario) { return WriteYaml(TreeOf(scenario)); }
+
+std::string PrintValue(const Scenario& scenario, const std::string& key) {
+  const Tree whole = TreeOf(scenario);
+  const Tree* tree = &whole;
+  std::istringstream parts(key);
+  for (std::string part; tree != nullptr && std::getline(parts, part, '.');) {
+    tree = Below(*tree, part);
+  }
+  if (tree == nullptr) return "";
+  if (tree->kind == Tree::Kind::kScalar) return tree->text;
+  std::string text;
+  for (const Tree& item : tree->items) {
+    if (tree->kind != Tree::Kind::kList || item.kind != Tree::Kind::kScalar) return "";
+    text += (text.empty() ? "" : ", ") + item.text;
+  }
+  return text;
 }
 
 }  // namespace spes::scenarios

@@ -20,34 +20,42 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A tree of one branch: "a.b=c" is {a: {b: c}}.
-Tree OverrideTree(const std::string& override) {
+// "a.b=c", where it is written and what it sets.
+Setting ParseSetting(const std::string& override) {
   const std::string where = "--set " + OneLine(override);
   const std::size_t equals = override.find('=');
   if (equals == std::string::npos || equals == 0) {
     throw std::invalid_argument(
         fmt::format("{}: must be key=value, for example sync.every=50", where));
   }
-  Tree tree = ParseYaml(override.substr(equals + 1), where, false);
-  tree.place = {where, 0};
-  std::string path = override.substr(0, equals);
+  Tree value = ParseYaml(override.substr(equals + 1), where, false);
+  value.place = {where, 0};
+  return {override.substr(0, equals), std::move(value), {where, 0}};
+}
+
+// A tree of one branch: a.b of c is {a: {b: c}}.
+Tree BranchOf(const Setting& setting) {
+  Tree tree = setting.value;
+  std::string path = setting.key;
   while (true) {
     const std::size_t dot = path.rfind('.');
     std::string key = path.substr(dot == std::string::npos ? 0 : dot + 1);
     if (key.empty()) {
-      throw std::invalid_argument(fmt::format("{}: a part of the key is empty", where));
+      throw std::invalid_argument(
+          fmt::format("{}: a part of the key is empty", setting.place.Text()));
     }
     Tree outer;
-    outer.place = {where, 0};
-    outer.Add(std::move(key), {where, 0}, std::move(tree));
+    outer.place = setting.place;
+    outer.Add(std::move(key), setting.place, std::move(tree));
     tree = std::move(outer);
     if (dot == std::string::npos) return tree;
     path.resize(dot);
   }
 }
 
-Scenario Build(const Tree& tree, const std::string& source,
-               const std::vector<std::string>& overrides) {
+// `settings`: with where the files that they name are looked for.
+Scenario Build(const Tree& tree, const std::string& source, const std::vector<Setting>& settings,
+               const Source& of_settings) {
   Scenario scenario;
   Origins origins;
   origins.Set("", source);
@@ -58,18 +66,26 @@ Scenario Build(const Tree& tree, const std::string& source,
     throw std::invalid_argument(
         fmt::format("{}: a scenario is a mapping of keys to values", tree.place.Text()));
   }
-  ReadSection(tree, "", "scenario", whole, {folder, false, 0}, origins);
+  ReadSection(tree, "", "scenario", whole, {.folder = folder}, origins);
   // A base may have brought another file's place, and its name.
   origins.Set("", source);
   if (scenario.name.empty() || tree.Find("name") == nullptr) {
     scenario.name = fs::path(source).stem().string();
   }
-  for (const std::string& override : overrides) {
-    ReadSection(OverrideTree(override), "", "scenario", whole, {folder, true, 0}, origins);
+  for (const Setting& setting : settings) {
+    ReadSection(BranchOf(setting), "", "scenario", whole, of_settings, origins);
   }
   Resolve(scenario, origins);
   Validate(scenario, origins);
   return scenario;
+}
+
+Scenario Build(const Tree& tree, const std::string& source,
+               const std::vector<std::string>& overrides) {
+  std::vector<Setting> settings;
+  for (const std::string& override : overrides) settings.push_back(ParseSetting(override));
+  return Build(tree, source, settings,
+               {.folder = ".", .then = fs::path(source).parent_path(), .override = true});
 }
 
 }  // namespace
@@ -93,13 +109,18 @@ Scenario ParseScenario(const std::string& text, const std::string& source,
   return Build(tree, source, overrides);
 }
 
+Scenario ReadScenario(const std::string& path, const std::vector<Setting>& settings,
+                      const std::string& folder) {
+  return Build(ReadYaml(path), path, settings, {.folder = folder, .override = true});
+}
+
 trainer::ModelConfig ReadModel(const std::string& path) {
   trainer::ModelConfig model;
   Origins origins;
   origins.Set("", path);
   ReadSection(ReadYaml(path), "", "model",
               {[&](Visitor& v) { Describe(model, v); }, [&] { model = {}; }},
-              {fs::path(path).parent_path(), false, 0}, origins);
+              {.folder = fs::path(path).parent_path()}, origins);
   ValidateModel(model, "", origins);
   return model;
 }

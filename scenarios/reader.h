@@ -6,6 +6,7 @@
 
 #include "scenarios/catalogue.h"
 #include "scenarios/scenario.h"
+#include "scenarios/yaml_tree.h"
 
 namespace spes::scenarios {
 
@@ -20,6 +21,18 @@ namespace spes::scenarios {
 //
 // Throws std::invalid_argument with one line: "file:line: …" or "--set sync.evry=3: …".
 Scenario ReadScenario(const std::string& path, const std::vector<std::string>& overrides = {});
+
+// A key, as a dotted path, and the value that it gets.
+struct Setting {
+  std::string key;
+  Tree value;
+  Place place;  // where it is written
+};
+
+// A file at this path alone, changed by settings that are written in a file of `folder`. Throws as
+// above; "study.yaml:7: sync.every: …".
+Scenario ReadScenario(const std::string& path, const std::vector<Setting>& settings,
+                      const std::string& folder);
 
 // The same of a text; `source` is its file name in messages and the folder for names of files.
 Scenario ParseScenario(const std::string& text, const std::string& source,

@@ -59,30 +59,46 @@ std::string FileDigest(const std::string& file) {
 // Puts digests in the place of the names of files.
 class ByContent : public Visitor {
  public:
+  explicit ByContent(FileDigests& known) : known_(known) {}
+
   void OnValue(const Field& field, const Value& value) override {
     if (field.unit != Unit::kInputFile) return;
     if (auto* const* file = std::get_if<std::string*>(&value)) {
-      if (!(*file)->empty()) **file = FileDigest(**file);
+      if (!(*file)->empty()) **file = Digest(**file);
     } else {
-      for (std::string& file : *std::get<std::vector<std::string>*>(value)) file = FileDigest(file);
+      for (std::string& file : *std::get<std::vector<std::string>*>(value)) file = Digest(file);
     }
   }
   void OnSection(const Field&, const Section& section) override { section.visit(*this); }
   void OnList(const Field&, const List& list) override {
     for (std::size_t i = 0; i < list.size(); ++i) list.visit(i, *this);
   }
+
+ private:
+  std::string Digest(const std::string& file) {
+    std::string& digest = known_[file];
+    if (digest.empty()) digest = FileDigest(file);
+    return digest;
+  }
+
+  FileDigests& known_;
 };
 
 }  // namespace
 
 std::string ScenarioHash(const Scenario& scenario) {
+  FileDigests none;
+  return ScenarioHash(scenario, none);
+}
+
+std::string ScenarioHash(const Scenario& scenario, FileDigests& known) {
   Scenario same = scenario;
   same.name.clear();
   same.output = {};
   same.workers = 0;
   ResolveCorpora(same.data);
   for (trainer::DomainConfig& domain : same.data.domains) domain.corpus.clear();
-  ByContent visitor;
+  ByContent visitor(known);
   Describe(same, visitor);
   const std::string text = PrintScenario(same);
   return Hex(XXH3_128bits(text.data(), text.size()));

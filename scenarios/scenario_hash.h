@@ -1,6 +1,7 @@
 // What two runs must have in common to have the same result.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "scenarios/scenario.h"
@@ -12,5 +13,9 @@ namespace spes::scenarios {
 // 1024 pieces of 64 KiB, evenly spaced). Whether ResolveCorpora was called before makes no
 // difference; throws as it does, and std::runtime_error when a file cannot be read.
 std::string ScenarioHash(const Scenario& scenario);
+
+// The same for many scenarios: files whose digests are in `known`, by name, are not read again.
+using FileDigests = std::map<std::string, std::string>;
+std::string ScenarioHash(const Scenario& scenario, FileDigests& known);
 
 }  // namespace spes::scenarios

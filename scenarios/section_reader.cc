@@ -42,8 +42,7 @@ std::string_view KindName(Tree::Kind kind) {
 }
 
 std::vector<fs::path> Folders(const Source& source) {
-  if (source.override) return {".", source.folder, InstalledScenarios()};
-  return {source.folder, ".", InstalledScenarios()};
+  return {source.folder, source.then, InstalledScenarios()};
 }
 
 // The file that a field names, absolute.
@@ -143,10 +142,15 @@ class Reader : public Visitor {
     }
   }
 
+  void OnTree(const Field& field, Tree& value) override {
+    if (const Tree* tree = Look(field)) value = *tree;
+  }
+
   // After the visit: every key must have been asked for.
   void CheckKeys(const std::string& label) const {
     for (const Tree::Key& key : map_.keys) {
-      if (key.name == kBase || std::find(known_.begin(), known_.end(), key.name) != known_.end()) {
+      if ((source_.bases && key.name == kBase) ||
+          std::find(known_.begin(), known_.end(), key.name) != known_.end()) {
         continue;
       }
       Fail(key.place, "",
@@ -237,8 +241,10 @@ void ReadSection(const Tree& tree, const std::string& path, const std::string& l
     section.reset();
     origins.Erase(path);
     origins.Set(path, named.place.Text());
-    ReadSection(ReadYaml(file), path, label, section,
-                {fs::path(file).parent_path(), false, source.depth + 1}, origins);
+    ReadSection(
+        ReadYaml(file), path, label, section,
+        {.folder = fs::path(file).parent_path(), .depth = source.depth + 1, .bases = source.bases},
+        origins);
   };
   switch (tree.kind) {
     case Tree::Kind::kNull:
@@ -251,7 +257,8 @@ void ReadSection(const Tree& tree, const std::string& path, const std::string& l
     case Tree::Kind::kMap:
       break;
   }
-  if (const Tree* base = tree.Find(kBase)) read_file(*base);
+  const Tree* const base = source.bases ? tree.Find(kBase) : nullptr;
+  if (base != nullptr) read_file(*base);
   Reader reader(tree, path, source, origins);
   section.visit(reader);
   reader.CheckKeys(label);

@@ -14,9 +14,11 @@ namespace spes::scenarios {
 
 // What a tree was read from.
 struct Source {
-  std::filesystem::path folder;  // file names are relative to it
-  bool override = false;         // an argument: may name list items by index
-  int depth = 0;                 // of files named by files
+  std::filesystem::path folder;      // file names are relative to it
+  std::filesystem::path then = ".";  // or else to this
+  bool override = false;             // changes what is there: may name list items by index
+  int depth = 0;                     // of files named by files
+  bool bases = true;  // a key `base` names the file with the keys that are not given beside it
 };
 
 // Sets the fields that the tree names, and records in `origins` where they stand. `path` is the

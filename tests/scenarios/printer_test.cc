@@ -203,5 +203,17 @@ TEST(Printer, CorporaKeepTheirNames) {
   EXPECT_EQ(PrintScenario(s), text);
 }
 
+TEST(Printer, PrintsOneValueByItsKey) {
+  const Scenario s = Parse(With("nodes", "{count: 2, groups: [{link: {up: 5 Mbps}}, {}]}"));
+  EXPECT_EQ(PrintValue(s, "sync.every"), "5");
+  EXPECT_EQ(PrintValue(s, "nodes.groups.0.link.up"), "5 Mbps");
+  EXPECT_EQ(PrintValue(s, "data.domains.0.name"), "toy");
+  EXPECT_EQ(PrintValue(s, "data.domains.0.files"), "");
+  for (const char* key : {"sync", "nodes.groups", "nodes.groups.2.speed", "sync.absent", "absent",
+                          "sync.every.more", "nodes.groups.x"}) {
+    EXPECT_EQ(PrintValue(s, key), "") << key;
+  }
+}
+
 }  // namespace
 }  // namespace spes::scenarios

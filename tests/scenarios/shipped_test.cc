@@ -5,6 +5,7 @@
 #include <set>
 
 #include "scenarios/printer.h"
+#include "scenarios/study.h"
 #include "scenarios/topology_builder.h"
 #include "sim/link_graph.h"
 #include "tests/scenarios/scenario_testing.h"
@@ -35,6 +36,17 @@ TEST(Shipped, EveryScenarioReadsAndPrintsBack) {
     const std::string text = PrintScenario(scenario);
     EXPECT_EQ(PrintScenario(ParseScenario(text, "elsewhere/printed.yaml")), text);
     EXPECT_NO_THROW(BuildTopology(scenario));
+  }
+}
+
+TEST(Shipped, EveryStudyMakesItsRuns) {
+  const std::vector<std::string> files = YamlFiles("scenarios/studies");
+  EXPECT_GE(files.size(), 1u);
+  for (const std::string& file : files) {
+    SCOPED_TRACE(file);
+    const Study study = ReadStudy(file);
+    EXPECT_FALSE(study.target_loss.empty());
+    for (const StudyRun& run : StudyRuns(study)) EXPECT_NO_THROW(ScenarioOf(study, run));
   }
 }
 
