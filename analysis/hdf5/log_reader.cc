@@ -67,9 +67,8 @@ void ReadTable(hid_t file, std::vector<Row>* rows) {
   throw std::runtime_error(fmt::format("run log {}: {}", path, why));
 }
 
-}  // namespace
-
-RunLog ReadRunLog(const std::string& path) {
+// `rows`: the tables as well.
+RunLog Read(const std::string& path, bool rows) {
   const QuietHdf5 quiet;
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) Refuse(path, "there is no such file");
@@ -93,6 +92,10 @@ RunLog ReadRunLog(const std::string& path) {
     log.world_hash = ReadText(file, "world_hash");
     log.program_version = ReadText(file, "program_version");
     log.host = ReadText(file, "host");
+    if (Check(H5Aexists(file, "wall_s")) > 0) {
+      log.wall_s = ReadNumber<double>(file, "wall_s", H5T_NATIVE_DOUBLE);
+    }
+    if (!rows) return log;
     ReadTable(file, &log.steps);
     ReadTable(file, &log.rounds);
     ReadTable(file, &log.node_rounds);
@@ -108,5 +111,11 @@ RunLog ReadRunLog(const std::string& path) {
     Refuse(path, fmt::format("cannot be read as HDF5 ({})", error.what()));
   }
 }
+
+}  // namespace
+
+RunLog ReadRunLog(const std::string& path) { return Read(path, true); }
+
+RunLog ReadRunLogHead(const std::string& path) { return Read(path, false); }
 
 }  // namespace spes::analysis

@@ -1,6 +1,7 @@
 // Reading a run log: finished, running, or left behind by a crash.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct RunLog {
   std::string world_hash;  // empty until the end
   std::string program_version;
   std::string host;
+  double wall_s = std::numeric_limits<double>::quiet_NaN();  // from the log's making to its end
   std::vector<StepRecord> steps;
   std::vector<RoundRecord> rounds;
   std::vector<NodeRoundRecord> node_rounds;
@@ -30,5 +32,8 @@ struct RunLog {
 // or column that an older program did not write is empty, or has its record's default. Throws
 // std::runtime_error, one line, when the file is absent, not a run log, or of a newer schema.
 RunLog ReadRunLog(const std::string& path);
+
+// The same without the tables' rows, whatever their length.
+RunLog ReadRunLogHead(const std::string& path);
 
 }  // namespace spes::analysis

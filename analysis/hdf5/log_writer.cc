@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
+#include <limits>
 #include <system_error>
 #include <tuple>
 
@@ -116,6 +118,8 @@ class Hdf5Recorder final : public Recorder {
       // On the disk before the log says that it is complete.
       if (fsync(FileDescriptor()) != 0) throw std::system_error(errno, std::generic_category());
       SetText("world_hash", world_hash, kHashWidth);
+      const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin_;
+      SetNumber("wall_s", wall.count());
       SetText("status", Name(status), kStatusWidth);
       Check(H5Fflush(file_.get(), H5F_SCOPE_LOCAL));
       Close();
@@ -152,6 +156,8 @@ class Hdf5Recorder final : public Recorder {
     CreateFreeText(file, "charged", info.charged);
     CreateFixedText(file, "status", Name(RunStatus::kRunning), kStatusWidth);
     CreateFixedText(file, "world_hash", "", kHashWidth);
+    const double unknown = std::numeric_limits<double>::quiet_NaN();
+    CreateAttribute(file, "wall_s", H5T_NATIVE_DOUBLE, &unknown);
     std::apply(
         [&]<class... Row>(TableOf<Row>&... table) { ((table = CreateTable<Row>(file)), ...); },
         tables_);
@@ -225,6 +231,11 @@ class Hdf5Recorder final : public Recorder {
     Check(H5Awrite(attribute.get(), TextType(width).get(), text.data()));
   }
 
+  void SetNumber(const char* name, double value) {
+    const Handle attribute(H5Aopen(file_.get(), name, H5P_DEFAULT), H5Aclose);
+    Check(H5Awrite(attribute.get(), H5T_NATIVE_DOUBLE, &value));
+  }
+
   int FileDescriptor() const {
     void* descriptor = nullptr;
     Check(H5Fget_vfd_handle(file_.get(), H5P_DEFAULT, &descriptor));
@@ -261,6 +272,7 @@ class Hdf5Recorder final : public Recorder {
   }
 
   std::string path_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   Handle file_;
   std::uint64_t reserved_ = 0;  // bytes from the file's start
   std::tuple<TableOf<StepRecord>, TableOf<RoundRecord>, TableOf<NodeRoundRecord>,

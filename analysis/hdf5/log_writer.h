@@ -13,7 +13,8 @@ namespace spes::analysis {
 // up to the last Flush. A file that is already there is replaced as a whole, never written into.
 //
 // Root attributes: schema_version, program_version, scenario, scenario_hash, seed, host, charged
-// (text of free length); status and world_hash (text of fixed width, the only ones that change).
+// (text of free length); status and world_hash (text of fixed width) and wall_s (from the log's
+// making to its end, NaN until then), the only ones that change.
 // Tables: see record_columns.h.
 //
 // Throws std::invalid_argument, one line, when `path` cannot be a file there (no such folder, not

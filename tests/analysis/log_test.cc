@@ -49,6 +49,22 @@ TEST(RunLogTest, GivesBackEveryRowOfEveryTable) {
   EXPECT_THAT(log.host, HasSubstr("core"));
 }
 
+TEST(RunLogTest, TheHeadIsTheLogWithoutRows) {
+  const Scratch scratch;
+  const auto recorder = MakeHdf5Recorder(scratch / "run.h5", kInfo);
+  RecordSampleRound(0, recorder.get());
+  recorder->Flush();
+  EXPECT_TRUE(std::isnan(ReadRunLogHead(scratch / "run.h5").wall_s));
+  recorder->Finish(RunStatus::kComplete, "abc123");
+  const RunLog head = ReadRunLogHead(scratch / "run.h5");
+  EXPECT_EQ(head.info.scenario_hash, kInfo.scenario_hash);
+  EXPECT_EQ(head.status, "complete");
+  EXPECT_GE(head.wall_s, 0);
+  EXPECT_EQ(head.wall_s, ReadRunLog(scratch / "run.h5").wall_s);
+  EXPECT_TRUE(head.steps.empty() && head.rounds.empty());
+  EXPECT_FALSE(ReadRunLog(scratch / "run.h5").steps.empty());
+}
+
 TEST(RunLogTest, KeepsNotANumberAndInfinity) {
   const Scratch scratch;
   const auto recorder = MakeHdf5Recorder(scratch / "run.h5", {});
