@@ -6,10 +6,16 @@
 #include <numbers>
 #include <random>
 
+#include "sim/seeds.h"
+
 namespace spes::sim {
 namespace {
 
 constexpr double kHorizonNs = 100.0 * 365 * 86400 * 1e9;
+// Steps of the conditions for which nobody looks ahead any further: a change may then be one that
+// changes nothing, and what has not passed by then never does. (The steps of a trace in
+// milliseconds for a quarter of an hour.)
+constexpr int kLookAhead = 10'000, kPatience = 1'000'000;
 constexpr int kDiurnalSteps = 96;
 
 // Something that changes in steps: the value at `t`, and when it changes next.
@@ -17,6 +23,12 @@ struct Stage {
   double value;
   Time until;
 };
+
+bool IsConstant(const RateTrace& trace) {
+  return std::ranges::all_of(trace.steps, [&trace](const RateTrace::Step& step) {
+    return step.bps == trace.steps.front().bps;
+  });
+}
 
 Stage Of(const RateTrace& trace, Time t) {
   const Time lap = trace.period > Time{0} ? t / trace.period * trace.period : Time{0};
@@ -51,11 +63,19 @@ class RateCurve::Source {
          std::uint64_t seed)
       : bps_(bps), trace_(std::move(trace)), conditions_(conditions) {
     for (const CrossTraffic& traffic : conditions_.cross_traffic) {
-      others_.push_back({.traffic = traffic, .random = std::mt19937_64(seed++ * 2 + 1)});
+      others_.push_back(
+          {.traffic = traffic, .random = std::mt19937_64(SourceSeed(seed, others_.size()))});
     }
+    double most = bps;
+    if (trace_) most = std::ranges::max(trace_->steps, {}, &RateTrace::Step::bps).bps;
+    for (const CrossTraffic& traffic : conditions_.cross_traffic) {
+      if (traffic.mean_on == Time{0}) most -= traffic.bps;
+    }
+    nothing_left_ = most <= 0;
   }
 
   Stage At(Time t) {
+    if (nothing_left_) return {0, kNever};
     Stage now = trace_ ? Of(*trace_, t) : Stage{bps_, kNever};
     const auto combine = [&now](double value, Time until) {
       now.value = value;
@@ -106,6 +126,7 @@ class RateCurve::Source {
   const std::shared_ptr<const RateTrace> trace_;
   const Conditions conditions_;
   std::vector<Other> others_;
+  bool nothing_left_ = false;  // traffic that never stops takes all that there ever is
 };
 
 RateCurve::RateCurve(double bps) : bps_(bps) {}
@@ -113,11 +134,15 @@ RateCurve::RateCurve(double bps) : bps_(bps) {}
 RateCurve::RateCurve(double bps, std::shared_ptr<const RateTrace> trace,
                      const Conditions& conditions, std::uint64_t seed)
     : bps_(bps) {
+  if (trace && IsConstant(*trace)) {
+    bps_ = trace->steps.front().bps;
+    trace = nullptr;
+  }
   if (!trace && conditions.diurnal.depth == 0 && conditions.outages.empty() &&
       conditions.cross_traffic.empty()) {
     return;
   }
-  source_ = std::make_unique<Source>(bps, std::move(trace), conditions, seed);
+  source_ = std::make_unique<Source>(bps_, std::move(trace), conditions, seed);
   const Stage first = source_->At(Time{0});
   pieces_.push_back({0, 0, first.value});
   until_ = first.until.count();
@@ -162,8 +187,10 @@ double RateCurve::At(Time t) const {
 Time RateCurve::NextChange(Time t) const {
   if (constant()) return kNever;
   PieceAt(static_cast<double>(t.count()));
-  while (latest_ + 1 == pieces_.size()) {
+  for (int steps = 0; latest_ + 1 == pieces_.size(); ++steps) {
     if (until_ == kNever.count() || static_cast<double>(until_) > kHorizonNs) return kNever;
+    if (steps == kLookAhead) looked_ahead_ = until_;
+    if (looked_ahead_ == until_) return Time(until_);
     ExtendBeyond(static_cast<double>(until_));
   }
   return Time(pieces_[latest_ + 1].at);
@@ -182,8 +209,10 @@ double RateCurve::When(double bytes) const {
     return piece.bytes +
            (static_cast<double>(until_) - static_cast<double>(piece.at)) * piece.bps / 8e9;
   };
-  while (last() < bytes) {
-    if (until_ == kNever.count() || static_cast<double>(until_) > kHorizonNs) {
+  for (int steps = 0; last() < bytes; ++steps) {
+    if (pieces_.back().bps > 0) steps = 0;
+    if (until_ == kNever.count() || static_cast<double>(until_) > kHorizonNs ||
+        steps == kPatience) {
       return std::numeric_limits<double>::infinity();
     }
     ExtendBeyond(static_cast<double>(until_));

@@ -30,11 +30,13 @@ class RateCurve {
   // bit/s at `t`; at a change, the new one.
   double At(Time t) const;
 
-  // The first change after `t`; kNever when there is none.
+  // The first change after `t`, or, where there is none for very many steps of the conditions, a
+  // time before which there is none; kNever when there is none.
   Time NextChange(Time t) const;
 
   // Bytes that can pass from 0 to `ns`, and when so many have passed: infinity when never (an
-  // outage without end; given up after a hundred years). In ns, as fractions count.
+  // outage without end; given up after a hundred years, or a million steps of the conditions at
+  // none of which anything passes). In ns, as fractions count.
   double BytesBy(double ns) const;
   double When(double bytes) const;
 
@@ -53,8 +55,9 @@ class RateCurve {
   double bps_ = 0;
   std::unique_ptr<Source> source_;
   mutable std::vector<Piece> pieces_;
-  mutable std::int64_t until_ = 0;  // ns, how long the last piece is known to hold
-  mutable std::size_t latest_ = 0;  // index of the piece found last
+  mutable std::int64_t until_ = 0;         // ns, how long the last piece is known to hold
+  mutable std::int64_t looked_ahead_ = 0;  // the until_ at which NextChange gave up
+  mutable std::size_t latest_ = 0;         // index of the piece found last
 };
 
 }  // namespace spes::sim

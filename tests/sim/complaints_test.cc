@@ -83,6 +83,24 @@ TEST_P(Complaints, ErrorsDoNotHang) {
   }
 }
 
+TEST_P(Complaints, AConstantTraceIsAConstant) {
+  Topology topology = Star(2, {.down_bps = 20e6, .up_bps = 20e6, .rtt = 10ms});
+  const std::vector<Flow> flows = {{.from = 0, .to = 1, .bytes = 1'000'000}};
+  const double seconds = Makespan(topology, flows);
+  topology.hosts[0].link.up_trace = std::make_shared<const RateTrace>(RateTrace{{{0s, 20e6}}, 1s});
+  EXPECT_DOUBLE_EQ(Makespan(topology, flows), seconds);
+}
+
+TEST_P(Complaints, ALinkThatOthersFillStallsTheFlow) {
+  Topology topology = Star(2, {.down_bps = 100e6, .up_bps = 100e6, .rtt = 10ms});
+  topology.hosts[0].link.conditions = {.outages = {{.at = 0s, .duration = 2s, .every = 10s}},
+                                       .cross_traffic = {{.bps = 200e6}}};
+  const auto network = Make(topology, {.stall_timeout = 30s});
+  const FlowResult result = Transfer(*network, {.from = 0, .to = 1, .bytes = 1'000'000});
+  EXPECT_EQ(result.outcome, FlowOutcome::kStalled);
+  EXPECT_EQ(result.delivered_bytes, 0);
+}
+
 TEST_P(Complaints, ABurstDoesNotCrash) {
   const AccessLink link{.down_bps = 100e6, .up_bps = 100e6, .rtt = 10ms};
   const std::vector<Flow> flows(400, {.from = 1, .to = 0, .bytes = 20'000});

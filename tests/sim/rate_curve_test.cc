@@ -90,6 +90,56 @@ TEST(RateCurve, CrossTrafficTakesItsRate) {
   EXPECT_NE(other.BytesBy(1e13), sometimes.BytesBy(1e13));
 }
 
+TEST(RateCurve, ATraceOfOneValueIsConstant) {
+  for (const auto& trace : {Trace({{0s, 8e9}}, 1s), Trace({{0s, 8e9}, {3s, 8e9}}, 10s)}) {
+    const RateCurve curve(1, trace, {}, 1);
+    EXPECT_TRUE(curve.constant());
+    EXPECT_EQ(curve.At(5s), 8e9);
+    EXPECT_EQ(curve.NextChange(1s), kNever);
+    EXPECT_DOUBLE_EQ(curve.When(1e12), 1e12);
+  }
+}
+
+TEST(RateCurve, WhatOthersTakeWholeNeverChanges) {
+  Conditions conditions;
+  conditions.cross_traffic = {{.bps = 200}, {.bps = 1, .mean_on = 1s, .mean_off = 1s}};
+  conditions.outages = {{.at = 0s, .duration = 2s, .every = 10s}};
+  const RateCurve curve(100, nullptr, conditions, 1);
+  EXPECT_EQ(curve.At(5s), 0);
+  EXPECT_EQ(curve.NextChange(5s), kNever);
+  EXPECT_TRUE(std::isinf(curve.When(1)));
+}
+
+// The trace has something only while there is an outage: nobody sees that from its parts.
+TEST(RateCurve, LooksAheadForALimitedTimeOnly) {
+  Conditions conditions;
+  conditions.outages = {{.at = 5ms, .duration = 5ms, .every = 10ms}};
+  const RateCurve curve(1, Trace({{0s, 0}, {5ms, 1e8}}, 10ms), conditions, 1);
+  EXPECT_TRUE(std::isinf(curve.When(1)));
+  Time t{0};
+  for (int i = 0; i < 5; ++i) {
+    const Time next = curve.NextChange(t);
+    ASSERT_GT(next, t);
+    EXPECT_EQ(curve.NextChange(t), next) << "it goes no further for being asked again";
+    EXPECT_EQ(curve.At(next), 0);
+    t = next;
+  }
+}
+
+// The second source of one link and the first of the next.
+TEST(RateCurve, NoSourceOfCrossTrafficIsThatOfAnotherLink) {
+  const CrossTraffic traffic{.bps = 40, .mean_on = 1s, .mean_off = 3s};
+  CrossTraffic nothing = traffic;
+  nothing.bps = 1e-9;
+  Conditions second, first;
+  second.cross_traffic = {nothing, traffic};
+  first.cross_traffic = {traffic, nothing};
+  for (const std::uint64_t link : {1, 2, 3}) {
+    const RateCurve here(100, nullptr, second, link), next(100, nullptr, first, link + 1);
+    EXPECT_GT(std::abs(here.BytesBy(1e12) - next.BytesBy(1e12)), 1);
+  }
+}
+
 TEST(RateCurve, WhenAndBytesByAreInverse) {
   Conditions conditions;
   conditions.diurnal = {.depth = 0.9, .period = 1min, .busiest = 20s};
