@@ -49,8 +49,9 @@ void Validate(const RateTrace& trace, const std::string& what) {
   Time before{-1};
   for (const RateTrace::Step& step : trace.steps) {
     if (step.at <= before) Refuse("{} has a trace whose steps are not in order", what);
-    if (!(step.bps >= 0) || !std::isfinite(step.bps)) {
-      Refuse("{} has a trace with a rate of {} bit/s", what, step.bps);
+    if (!(step.bps == 0 || step.bps >= 1) || !std::isfinite(step.bps)) {
+      Refuse("{} has a trace with a rate of {} bit/s: it must be 0, or at least 1 bit/s and finite",
+             what, step.bps);
     }
     passes |= step.bps > 0;
     before = step.at;

@@ -65,7 +65,8 @@ struct Conditions {
 };
 
 // Throws std::invalid_argument with one line that begins with `what`: no steps, the first not at 0,
-// steps out of order or beyond the period, a negative or infinite rate, no step above 0.
+// steps out of order or beyond the period, a rate that is infinite or, unless 0, below 1 bit/s, no
+// step above 0.
 void Validate(const RateTrace& trace, const std::string& what);
 
 }  // namespace spes::sim

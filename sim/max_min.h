@@ -113,7 +113,6 @@ class MaxMin {
   };
 
   void Place(int flow);
-  void Take(int flow);
   void Note(int flow);
   void Join(int flow, bool capped);
   void Leave(int flow);

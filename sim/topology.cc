@@ -11,8 +11,8 @@ namespace spes::sim {
 namespace {
 
 void CheckRate(const std::string& what, double bps) {
-  if (!(bps > 0) || !std::isfinite(bps)) {
-    Refuse("{} has a rate of {} bit/s: a rate must be positive and finite", what, bps);
+  if (!(bps >= 1) || !std::isfinite(bps)) {
+    Refuse("{} has a rate of {} bit/s: a rate must be at least 1 bit/s and finite", what, bps);
   }
 }
 

@@ -63,7 +63,7 @@ struct Topology {
 
   // Throws std::invalid_argument with one line that names what is wrong: no hosts, a site out of
   // range, a matrix that is not square, a line whose way back is absent or has another round trip,
-  // a rate that is not positive, a negative RTT, a loss outside [0,1), a burst below 1, a queue
+  // a rate below 1 bit/s, a negative RTT, a loss outside [0,1), a burst below 1, a queue
   // that is not positive, bad conditions or traces.
   void Validate() const;
 };

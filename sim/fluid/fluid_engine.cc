@@ -83,7 +83,10 @@ Time FluidEngine::AdvanceTo(Time t) {
     }
     Settle();
     const Time next = NextTime();
-    if (empty() || next > t) {
+    if (!empty() && next == kNever && t == kNever) {
+      throw std::runtime_error("a flow takes longer than the 292 years that virtual time has");
+    }
+    if (empty() || next == kNever || next > t) {
       if (t != kNever) now_ = t;
       return now_;
     }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 #include <random>
+#include <stdexcept>
 #include <vector>
 
 #include "tests/sim/levels.h"
@@ -110,6 +111,15 @@ TEST(FluidNetwork, AnOutageWithoutEndStallsEveryFlowOverIt) {
   EXPECT_EQ(results[3].end, 70s);
   EXPECT_EQ(results[3].delivered_bytes, 0);
   EXPECT_FALSE(network->NextEvent());
+}
+
+// Two gigabytes at 1 bit/s take longer than a Time can say: nothing is ever due.
+TEST(FluidNetwork, AFlowBeyondAllTimeIsSaidToBe) {
+  const auto network = Make(Star(2, {.down_bps = 1, .up_bps = 1}));
+  network->Start({.from = 0, .to = 1, .bytes = 2'000'000'000}, {});
+  Pass(*network, 1h);
+  EXPECT_EQ(network->Now(), 1h);
+  EXPECT_THROW(Drain(*network), std::runtime_error);
 }
 
 TEST(FluidNetwork, ShortOutagesAgainAndAgainStallNobody) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -38,10 +39,16 @@ TEST(Topology, EachMistakeIsNamed) {
   refused([](Topology& t) { t.paths[1].pop_back(); }, "row 'west'");
   refused([](Topology& t) { t.paths[1][0]->rtt = 61ms; }, "another round trip than its way back");
   refused([](Topology& t) { t.paths[0][1].reset(); }, "one way only");
-  refused([](Topology& t) { t.paths[0][0]->bps = 0; }, "positive");
+  refused([](Topology& t) { t.paths[0][0]->bps = 0; }, "at least 1 bit/s");
   refused([](Topology& t) { t.paths[0][0]->rtt = -1ns; }, "cannot be negative");
   refused([](Topology& t) { t.paths[1][1]->loss = 1; }, "[0, 1)");
   refused([](Topology& t) { t.hosts[0].link.up_bps = -5; }, "the up link of host 'a'");
+  refused([](Topology& t) { t.paths[0][1]->bps = 1e-12; }, "at least 1 bit/s");
+  refused(
+      [](Topology& t) {
+        t.paths[0][1]->trace = std::make_shared<const RateTrace>(RateTrace{{{0s, 1e-6}}, 0s});
+      },
+      "at least 1 bit/s");
   refused([=](Topology& t) { t.hosts[2].link.down_bps = nan; }, "the down link of host 'c'");
   refused([=](Topology& t) { t.hosts[2].link.down_bps = inf; }, "the down link of host 'c'");
   refused([](Topology& t) { t.hosts[0].link.loss = 1.5; }, "host 'a' has a loss of 1.5");
