@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "sim/seeds.h"
+
 namespace spes::sim {
 namespace {
 
@@ -42,6 +44,14 @@ Time Link::DelayAt(Time t) const {
   return next == rtt_steps.begin() ? delay : delay + std::prev(next)->extra / 2;
 }
 
+Time Link::LongestDelayFrom(Time t) const {
+  Time longest = DelayAt(t);
+  for (const RttStep& step : rtt_steps) {
+    if (step.at > t) longest = std::max(longest, delay + step.extra / 2);
+  }
+  return longest;
+}
+
 Time Link::NextDelayChange(Time t) const {
   const auto next = std::ranges::upper_bound(rtt_steps, t, {}, &RttStep::at);
   return next == rtt_steps.end() ? kNever : next->at;
@@ -54,7 +64,7 @@ LinkGraph::LinkGraph(const Topology& topology, const TcpConfig& tcp) {
   const auto add = [this, &tcp](const std::string& name, double bps,
                                 const std::shared_ptr<const RateTrace>& trace, Time delay,
                                 const auto& line) {
-    const std::uint64_t seed = tcp.seed * 1'000'003 + links_.size();
+    const std::uint64_t seed = LinkSeed(tcp.seed, links_.size());
     links_.push_back(MakeLink(name, bps, trace, delay, line, seed));
     queue_bdp_.push_back(line.queue_bdp);
   };
@@ -198,10 +208,16 @@ const std::vector<int>& LinkGraph::Route(int a, int b) const {
   return route->second;
 }
 
-Time LinkGraph::Rtt(int a, int b) const {
+Time LinkGraph::OneWay(int a, int b, Time t) const {
+  Time one_way{0};
+  for (const int link : Route(a, b)) one_way += links_[link].DelayAt(t);
+  return one_way;
+}
+
+Time LinkGraph::LongestRttFrom(int a, int b, Time t) const {
   Time rtt{0};
-  for (const int link : Route(a, b)) rtt += links_[link].DelayAt(Time{0});
-  for (const int link : Route(b, a)) rtt += links_[link].DelayAt(Time{0});
+  for (const int link : Route(a, b)) rtt += links_[link].LongestDelayFrom(t);
+  for (const int link : Route(b, a)) rtt += links_[link].LongestDelayFrom(t);
   return rtt;
 }
 

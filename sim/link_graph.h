@@ -30,6 +30,8 @@ struct Link {
   Time longest_rtt{0};     // of any pair of hosts whose traffic crosses it, when it is idle
 
   Time DelayAt(Time t) const;
+  // The longest delay at `t` or later.
+  Time LongestDelayFrom(Time t) const;
   // The first change of the delay after `t`; kNever when there is none.
   Time NextDelayChange(Time t) const;
 };
@@ -49,8 +51,12 @@ class LinkGraph {
   // graph.
   const std::vector<int>& Route(int a, int b) const;
 
-  // Round trip between two different hosts when all queues are empty, at time 0.
-  Time Rtt(int a, int b) const;
+  // From one host to another when all queues are empty, for what sets out at `t`; and there and
+  // back.
+  Time OneWay(int a, int b, Time t = Time{0}) const;
+  Time Rtt(int a, int b, Time t = Time{0}) const { return OneWay(a, b, t) + OneWay(b, a, t); }
+  // No round trip that begins at `t` or later is longer while all queues are empty.
+  Time LongestRttFrom(int a, int b, Time t) const;
   // The smallest nominal link rate from `a` to `b`, bit/s.
   double BottleneckBps(int a, int b) const;
   // Mean loss of a packet on its way from `a` to `b`: 1 − Π(1 − loss of each link).

@@ -41,8 +41,10 @@ struct FlowResult {
   // Sent by `from` for this flow: payload, headers, retransmissions.
   std::int64_t wire_bytes = 0;
   std::int64_t retransmitted_bytes = 0;  // payload sent more than once
-  std::int64_t retransmissions = 0;      // segments
-  // Sent by `from` and lost, in queues and on the wire, wherever on the path.
+  // Segments; at the coarse level as many as the large ones that were sent again stand for, which
+  // is more than were dropped: where random loss takes one segment, a large one is sent again.
+  std::int64_t retransmissions = 0;
+  // Segments sent by `from` and lost, in queues and on the wire, wherever on the path.
   std::int64_t dropped_packets = 0;
   // As the sender measured them, one segment at a time; nothing where the level has no round trips
   // or the flow was over before the first acknowledgement.
@@ -53,8 +55,8 @@ struct FlowResult {
 // What a link has carried since the start.
 struct LinkUsage {
   std::int64_t wire_bytes = 0;  // sent over it: payload, headers, retransmissions, acknowledgements
-  std::int64_t dropped_packets =
-      0;  // in its queue and on its wire; 0 where the level has no packets
+  // In its queue and on its wire; 0 where the level has no packets.
+  std::int64_t dropped_packets = 0;
 };
 
 // Single-threaded; driven by an EventLoop. While it advances, the network is the one who knows the

@@ -97,6 +97,7 @@ void Connection::Drain() {
     if (packet->GetSize() == 0) return;
     counts_.delivered_bytes += packet->GetSize();
     delivered_at_ = ns3::Simulator::Now().GetTimeStep();
+    progress_at_ = static_cast<std::int64_t>(simulator_.NowTs());
   }
   events_.progress();
 }
@@ -111,6 +112,7 @@ void Connection::MakeFine() {
 
 void Connection::PassUnseen(const ConnectionCounts& passed) {
   unsent_ -= passed.delivered_bytes;
+  if (passed.delivered_bytes > 0) progress_at_ = static_cast<std::int64_t>(simulator_.NowTs());
   counts_.delivered_bytes += passed.delivered_bytes;
   counts_.sent_bytes += passed.delivered_bytes;
   counts_.wire_bytes += passed.wire_bytes;
@@ -157,9 +159,11 @@ void Connection::Send(const ns3::Ptr<ns3::Packet>& packet, bool from_sender) {
 
 void Connection::Hop(Way& way, std::size_t hop, Flying&& segment) {
   const auto now = static_cast<std::int64_t>(simulator_.NowTs());
-  const auto at = way.path[hop]->Send(now, segment.wire_bytes, plan_.control, segment.stands_for);
+  LinkQueue& queue = *way.path[hop];
+  const std::int64_t dropped = queue.dropped_packets();
+  const auto at = queue.Send(now, segment.wire_bytes, plan_.control, segment.stands_for);
   if (!at) {
-    if (way.to_receiver) counts_.dropped_packets += segment.stands_for;
+    if (way.to_receiver) counts_.dropped_packets += queue.dropped_packets() - dropped;
     return;
   }
   Lane& lane = way.lanes[hop];

@@ -68,6 +68,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // When the last payload came to the receiver, ns of the timeline.
   std::int64_t delivered_at() const { return delivered_at_; }
+  // The same in virtual time, and with what has passed unseen; 0 before.
+  Time progress_at() const { return Time(progress_at_); }
 
   // See TcpSocket::MakeFine. No effect where segments are of real size already.
   void MakeFine();
@@ -115,6 +117,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool established_ = false;  // at the receiver
   std::int64_t unsent_ = 0;
   std::int64_t delivered_at_ = 0;  // ns of the timeline
+  std::int64_t progress_at_ = 0;   // ns
   ConnectionCounts counts_;
   SequenceTracker sequence_;
   std::optional<std::uint32_t> timed_;  // the acknowledgement that ends the running RTT sample

@@ -3,18 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/seeds.h"
+
 namespace spes::sim {
 namespace {
 
 // How far beyond its size, in packets, a full queue may still take one.
 constexpr double kRandomPackets = 2;
-
-// SplitMix64 (G. Steele, D. Lea, C. Flood, OOPSLA 2014): the value at this place of the sequence.
-std::uint64_t Mix(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
-}
 
 }  // namespace
 
@@ -22,22 +17,28 @@ LinkQueue::LinkQueue(const Link& link, int largest_packet, std::uint64_t seed)
     : link_(link), largest_packet_(largest_packet), random_(Mix(seed)) {}
 
 std::optional<std::int64_t> LinkQueue::Send(std::int64_t now, int wire_bytes, bool control,
-                                            double loss_factor) {
+                                            int stands_for) {
   const double here = link_.rate.BytesBy(static_cast<double>(now));
   const double backlog = std::max(0.0, taken_ - here);
   double end;
   if (control) {
-    const double start = std::max(here + std::min(backlog, largest_packet_), control_taken_);
-    if (Overflows(start - here)) return ++dropped_packets_, std::nullopt;
+    const bool still = now < put_off_until_;
+    const double ahead = std::min(still ? put_off_ : backlog, largest_packet_);
+    const double start = std::max(here + ahead, control_taken_);
+    if (Overflows(start - here)) return dropped_packets_ += stands_for, std::nullopt;
     end = control_taken_ = start + wire_bytes;
-    taken_ = here + backlog + wire_bytes;
+    if (!still) taken_ = here + backlog + wire_bytes;
   } else {
-    if (Overflows(backlog)) return ++dropped_packets_, std::nullopt;
+    if (Overflows(backlog)) return dropped_packets_ += stands_for, std::nullopt;
     end = taken_ = here + backlog + wire_bytes;
   }
   wire_bytes_ += wire_bytes;
   const double sent = link_.rate.When(end);
-  if (!std::isfinite(sent) || Lost(loss_factor)) return ++dropped_packets_, std::nullopt;
+  if (!std::isfinite(sent)) return dropped_packets_ += stands_for, std::nullopt;
+  if (Lost(stands_for)) {
+    dropped_packets_ += std::min<std::int64_t>(stands_for, std::llround(link_.loss_burst));
+    return std::nullopt;
+  }
   const std::int64_t at = std::llround(sent);
   return at + link_.DelayAt(Time(at)).count();
 }
@@ -57,7 +58,6 @@ void LinkQueue::Shift(std::int64_t now, std::int64_t delta) {
   put_off_until_ = now + delta;
   put_off_ = std::max(0.0, taken_ - from);
   taken_ = to + put_off_;
-  control_taken_ = to + std::max(0.0, control_taken_ - from);
 }
 
 std::int64_t LinkQueue::WireBytesBy(std::int64_t now) const {
@@ -69,20 +69,20 @@ std::int64_t LinkQueue::WireBytesBy(std::int64_t now) const {
 // Losses come one by one, or, with bursts, by the chain of E. N. Gilbert (Bell System Technical
 // Journal 39, 1960): all packets of a burst are lost, its length is geometric with the mean asked
 // for, and the time between bursts makes the mean loss right.
-bool LinkQueue::Lost(double loss_factor) {
+bool LinkQueue::Lost(int stands_for) {
   if (link_.loss == 0) return false;
-  if (link_.loss_burst == 1) return Uniform() < std::min(1.0, link_.loss * loss_factor);
+  if (link_.loss_burst == 1) return Uniform() < std::min(1.0, link_.loss * stands_for);
   if (in_burst_) {
-    in_burst_ = Uniform() >= 1 / link_.loss_burst;
+    in_burst_ = Uniform() >= std::min(1.0, stands_for / link_.loss_burst);
   } else {
     const double begins = link_.loss / ((1 - link_.loss) * link_.loss_burst);
-    in_burst_ = Uniform() < std::min(1.0, begins * loss_factor);
+    in_burst_ = Uniform() < std::min(1.0, begins * stands_for);
   }
   return in_burst_;
 }
 
 double LinkQueue::Uniform() {
-  random_ += 0x9e3779b97f4a7c15;
+  random_ += kSplitMixStep;
   return static_cast<double>(Mix(random_) >> 11) * 0x1p-53;
 }
 

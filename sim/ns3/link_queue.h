@@ -12,7 +12,8 @@ namespace spes::sim {
 // First in, first out, drop-tail in bytes; packets lost on the wire have taken their time on it.
 // When a packet is queued its departure is already certain, so it costs one event, its arrival.
 // Control packets go before all bulk packets: they wait at most for the one being sent. What is
-// already queued is not moved, but the time they take is taken from the bulk packets that follow.
+// already queued is not moved, but the time they take is taken from the bulk packets that follow;
+// from nobody while what is queued stands still.
 class LinkQueue {
  public:
   // `link` must outlive it. `largest_packet`: wire bytes of
@@ -22,13 +23,14 @@ class LinkQueue {
 
   // Takes a packet at `now` (ns, never decreasing) and says when it arrives at the other end;
   // nothing when it is lost: the queue is full, the link is down for good, or it will not survive
-  // the wire. `loss_factor` multiplies the probability of being lost (or of beginning a burst of
-  // losses): that of a packet that stands for several.
-  std::optional<std::int64_t> Send(std::int64_t now, int wire_bytes, bool control,
-                                   double loss_factor);
+  // the wire. A packet may stand for several: then it is so many times as likely to be lost, or to
+  // begin or end a burst of losses. When the wire loses it, it counts as one dropped packet, or as
+  // a burst at most, so that as many count as of packets of real size; when the queue loses it, as
+  // those it stands for.
+  std::optional<std::int64_t> Send(std::int64_t now, int wire_bytes, bool control, int stands_for);
 
   // What is in the queue at `now` is there at `now + delta` in its place; `delta` may be negative
-  // to take an earlier shift back.
+  // to take an earlier shift back. Control packets do not stand still.
   void Shift(std::int64_t now, std::int64_t delta);
 
   // Bytes have passed and packets were lost that were never handed to Send.
@@ -44,7 +46,7 @@ class LinkQueue {
 
  private:
   bool Overflows(double waiting);
-  bool Lost(double loss_factor);
+  bool Lost(int stands_for);
   double Uniform();
 
   const Link& link_;

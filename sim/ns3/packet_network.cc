@@ -19,6 +19,7 @@
 #include "sim/ns3/link_queue.h"
 #include "sim/ns3/step_simulator.h"
 #include "sim/ns3/tcp_stack.h"
+#include "sim/seeds.h"
 #include "sim/tcp_laws.h"
 
 namespace spes::sim {
@@ -81,8 +82,7 @@ class PacketNetwork : public Network {
           std::make_unique<FastForward>(*simulator_, graph_, queues_, tcp_.segment_bytes);
     }
     for (std::size_t i = 0; i < graph_.links().size(); ++i) {
-      queues_.emplace_back(graph_.links()[i], WireBytes(tcp.segment_bytes),
-                           tcp.seed * 1'000'003 + i);
+      queues_.emplace_back(graph_.links()[i], WireBytes(tcp.segment_bytes), LinkSeed(tcp.seed, i));
     }
   }
 
@@ -104,9 +104,9 @@ class PacketNetwork : public Network {
     Active& active = flows_[id];
     active.flow = flow;
     active.done = std::move(done);
-    active.start = active.last_progress = Now();
+    active.start = Now();
     if (flow.bytes == 0) {
-      const Time one_way = graph_.Rtt(flow.from, flow.to) / 2;
+      const Time one_way = graph_.OneWay(flow.from, flow.to, Now());
       active.timer = ns3::Simulator::Schedule(ns3::TimeStep(one_way.count()),
                                               [this, id] { End(id, FlowOutcome::kDone); });
       return id;
@@ -175,7 +175,6 @@ class PacketNetwork : public Network {
     Flow flow;
     OnDone done;
     Time start{0};
-    Time last_progress{0};
     int timeline = 0;
     std::vector<std::shared_ptr<Connection>> streams;
     std::vector<std::uint32_t> connection_ids;
@@ -190,11 +189,11 @@ class PacketNetwork : public Network {
 
   // Buffers that let one flow fill its bottleneck and the queue there, and not overflow it: what an
   // operating system's autotuning aims at, and ns-3 pays dearly for every overflow.
-  TcpSettings Settings(const Path& path, Time rtt, int factor) const {
+  TcpSettings Settings(const Path& path, Time longest_rtt, int factor) const {
     const Link& bottleneck = (*std::ranges::min_element(path, {}, [](const LinkQueue* q) {
                                return q->link().bps;
                              }))->link();
-    const double wire = bottleneck.bps / 8 * ToSeconds(rtt) + bottleneck.queue_bytes;
+    const double wire = bottleneck.bps / 8 * ToSeconds(longest_rtt) + bottleneck.queue_bytes;
     const int segment = tcp_.segment_bytes * factor;
     const int window = std::max(1, (tcp_.initial_window + factor / 2) / factor);
     const auto segments = static_cast<std::int64_t>(std::clamp(
@@ -224,11 +223,11 @@ class PacketNetwork : public Network {
   void Open(FlowId id, Active& active, std::int64_t bytes) {
     const Flow& flow = active.flow;
     const Path there = PathBetween(flow.from, flow.to);
-    const Time rtt = graph_.Rtt(flow.from, flow.to);
+    const Time rtt = graph_.Rtt(flow.from, flow.to, Now());
     const int factor = SegmentFactor(flow, bytes, rtt);
     const ConnectionPlan plan{
         .id = next_connection_++,
-        .tcp = Settings(there, rtt, factor),
+        .tcp = Settings(there, graph_.LongestRttFrom(flow.from, flow.to, Now()), factor),
         .there = there,
         .back = PathBetween(flow.to, flow.from),
         .timeline = active.timeline,
@@ -250,7 +249,6 @@ class PacketNetwork : public Network {
     const auto found = flows_.find(id);
     if (found == flows_.end()) return;
     Active& active = found->second;
-    active.last_progress = Now();
     std::int64_t delivered = 0;
     for (const auto& stream : active.streams) delivered += stream->counts().delivered_bytes;
     if (delivered == active.flow.bytes) End(id, FlowOutcome::kDone);
@@ -260,8 +258,11 @@ class PacketNetwork : public Network {
     const StepSimulator::Within within(*simulator_, 0);
     active.timer = ns3::Simulator::Schedule(ns3::TimeStep(wait.count()), [this, id] {
       Active& active = flows_.at(id);
-      if (fast_forward_ && fast_forward_->Passes(id)) active.last_progress = Now();
-      const Time left = active.last_progress + tcp_.stall_timeout - Now();
+      Time progress = active.start;
+      for (const auto& stream : active.streams)
+        progress = std::max(progress, stream->progress_at());
+      if (fast_forward_ && fast_forward_->Passes(id)) progress = Now();
+      const Time left = progress + tcp_.stall_timeout - Now();
       if (left <= Time{0}) {
         End(id, FlowOutcome::kStalled);
       } else {

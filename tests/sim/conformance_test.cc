@@ -249,6 +249,24 @@ TEST_P(Conformance, AHalfOfTheRoundTripIsOneWay) {
   }
 }
 
+// What starts after a step of the round trip takes as long as if that had always been so long.
+TEST_P(Conformance, RoundTripsAreThoseOfNow) {
+  Topology changed = Star(2, {.down_bps = 100e6, .up_bps = 100e6, .rtt = 10ms}), always = changed;
+  changed.hosts[0].link.conditions.rtt_steps = {{.at = 5s, .extra = 200ms}};
+  always.hosts[0].link.rtt += 200ms;
+  for (Host& host : always.hosts) host.link.queue_bdp = 20.0 / 220;  // as large as before
+  for (const std::int64_t bytes : {0, 1'000'000, 20'000'000}) {
+    double seconds[2];
+    for (const bool step : {false, true}) {
+      const auto network = Make(step ? changed : always);
+      while (network->Now() < 10s) network->AdvanceTo(10s);
+      const FlowResult result = Transfer(*network, {.from = 0, .to = 1, .bytes = bytes});
+      seconds[step] = ToSeconds(result.end - result.start);
+    }
+    EXPECT_NEAR(seconds[1], seconds[0], 0.01 * seconds[0]) << bytes;
+  }
+}
+
 TEST_P(Conformance, RateAndRoundTripEachChangeTheTime) {
   const auto seconds = [&](double bps, Time rtt) {
     const auto network = Make(Star(2, {.down_bps = bps, .up_bps = bps, .rtt = rtt}));

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/ns3/packet_network.h"
@@ -159,6 +161,53 @@ TEST(Hybrid, AnEndlessOutageStallsTheFlow) {
   EXPECT_NEAR(ToSeconds(result.end), 110, 1);
 }
 
+// Whatever stands still in the queue for the time of a pass, control packets go before it.
+TEST(Hybrid, ControlFlowsGoBeforeWhatPasses) {
+  const Topology topology = Star(2, kLink);
+  const auto network = MakeHybridNetwork(topology, {});
+  PrepareAll(*network, topology);
+  network->Start({.from = 0, .to = 1, .bytes = 4'000'000'000}, {});
+  std::vector<double> seconds;
+  for (Time at = 20s; at <= 100s; at += 20s) {
+    while (network->Now() < at) network->AdvanceTo(at);
+    for (const int from : {0, 1}) {
+      network->Start(
+          {.from = from, .to = 1 - from, .bytes = 300, .traffic_class = TrafficClass::kControl},
+          [&](const FlowResult& r) { seconds.push_back(ToSeconds(r.end - r.start)); });
+    }
+  }
+  while (network->Now() < 101s) network->AdvanceTo(101s);
+  ASSERT_EQ(seconds.size(), 10u);
+  for (const double s : seconds) EXPECT_NEAR(s, 0.0202, 0.0005);
+}
+
+// What a flow loses while it gets over a change is not what it loses from then on.
+TEST(Hybrid, RecoveryIsNotExtrapolated) {
+  Topology topology = Star(2, {.down_bps = 1e9, .up_bps = 1e9, .rtt = 20ms});
+  topology.hosts[0].link.up_trace =
+      std::make_shared<const RateTrace>(RateTrace{{{0s, 10e6}, {20s, 200e6}, {25s, 10e6}}, 100s});
+  const auto network = MakeHybridNetwork(topology, {});
+  network->Prepare(0, 1, 1);
+  const FlowResult result = Transfer(*network, {.from = 0, .to = 1, .bytes = 150'000'000});
+  EXPECT_EQ(result.outcome, FlowOutcome::kDone);
+  EXPECT_LT(result.retransmissions, 1000) << "220 in packets";
+}
+
+// The watch fires just after a pass has ended, before the next packet arrives.
+TEST(Hybrid, WhatPassedIsProgress) {
+  const Topology topology = Star(3, kLink);
+  const auto network = MakeHybridNetwork(topology, {.stall_timeout = 60s});
+  PrepareAll(*network, topology);
+  std::optional<FlowOutcome> outcome;
+  network->Start({.from = 0, .to = 1, .bytes = 4'000'000'000},
+                 [&](const FlowResult& r) { outcome = r.outcome; });
+  const Time shortly = 120s - 10ns;
+  while (network->Now() < shortly) network->AdvanceTo(shortly);
+  network->Start({.from = 2, .to = 1, .bytes = 1'000'000}, {});
+  while (network->Now() < 121s) network->AdvanceTo(121s);
+  EXPECT_FALSE(outcome) << Name(*outcome);
+}
+
 TEST(Hybrid, RandomLossKeepsItsMean) {
   AccessLink link = kLink;
   link.loss = 5e-4;  // of each of two links
@@ -214,6 +263,27 @@ TEST(Coarse, RandomLossGivesTheSameRate) {
     }
   }
   EXPECT_NEAR(seconds[1], seconds[0], 0.15 * seconds[0]);
+}
+
+// Both of what overflows a queue and of what the wire loses.
+TEST(Coarse, AFlowLosesWhatItsLinksLose) {
+  AccessLink link = kLink;
+  link.loss = 5e-5;
+  Topology topology = Star(2, link);
+  topology.hosts[1].link.down_bps = 60e6;
+  topology.hosts[1].link.loss = 0;
+  topology.hosts[1].link.queue_bdp = 0.1;
+  for (const Make make : {MakePacketNetwork, MakeCoarseNetwork}) {
+    const auto network = make(topology, {});
+    network->Prepare(0, 1, 1);
+    const FlowResult result = Transfer(*network, {.from = 0, .to = 1, .bytes = 40'000'000});
+    const std::vector<LinkUsage> usage = network->Usage();
+    std::int64_t dropped = 0;
+    for (const int l : network->graph().Route(0, 1)) dropped += usage[l].dropped_packets;
+    EXPECT_GT(usage[0].dropped_packets, 0) << "on the wire";
+    EXPECT_GT(usage[3].dropped_packets, 0) << "in the queue";
+    EXPECT_EQ(result.dropped_packets, dropped);
+  }
 }
 
 }  // namespace

@@ -129,6 +129,13 @@ TEST(LinkGraph, DelaysChangeInSteps) {
   EXPECT_EQ(up.NextDelayChange(0s), 10s);
   EXPECT_EQ(up.NextDelayChange(10s), 20s);
   EXPECT_EQ(up.NextDelayChange(20s), kNever);
+  EXPECT_EQ(up.LongestDelayFrom(0s), 15ms);
+  EXPECT_EQ(up.LongestDelayFrom(15s), 15ms);
+  EXPECT_EQ(up.LongestDelayFrom(20s), 5ms);
+  EXPECT_EQ(graph.Rtt(0, 2, 10s), 110ms);
+  EXPECT_EQ(graph.OneWay(0, 2, 10s), 55ms);
+  EXPECT_EQ(graph.LongestRttFrom(0, 2, 0s), 110ms);
+  EXPECT_EQ(graph.LongestRttFrom(0, 2, 20s), 90ms);
 }
 
 }  // namespace
