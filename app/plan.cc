@@ -90,7 +90,7 @@ int Plan(const scenarios::Scenario& scenario, std::int32_t rounds, const std::st
   const auto table = trainer::MakeBlockTable(scenario.model);
   const int nodes = scenarios::NodeCount(scenario);
   const trainer::Allocation allocation =
-      trainer::MakeAllocation(scenario.sync.allocation, *table, nodes);
+      trainer::MakeAllocation({.kind = scenario.sync.allocation}, *table, nodes);
   const sim::Topology topology = scenarios::BuildTopology(scenario);
   trainer::ExchangeConfig exchange = scenarios::BuildExchange(scenario, topology);
   exchange.total_steps = std::int64_t{rounds} * exchange.every;

@@ -53,7 +53,7 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
                        analysis::Recorder& recorder, const std::atomic<bool>& stop,
                        trainer::Coordinator::OnPublished on_published)
     : stop_(stop),
-      allocation_(trainer::MakeAllocation(scenario.sync.allocation, *world.table,
+      allocation_(trainer::MakeAllocation({.kind = scenario.sync.allocation}, *world.table,
                                           scenarios::NodeCount(scenario))),
       network_(std::make_unique<trainer::LinkSampler>(
           MakeNetwork(scenario, scenarios::BuildTopology(scenario)), recorder,
@@ -115,7 +115,7 @@ void Calibrate(scenarios::Scenario& scenario, const trainer::World& world,
                const trainer::Dataset& dataset) {
   if (scenario.nodes.compute.kind != trainer::ComputeCost::kMeasured) return;
   const trainer::Allocation allocation = trainer::MakeAllocation(
-      scenario.sync.allocation, *world.table, scenarios::NodeCount(scenario));
+      {.kind = scenario.sync.allocation}, *world.table, scenarios::NodeCount(scenario));
   const std::atomic<bool> stop{false};
   const auto node = MakeNode(scenario, world, dataset, allocation, 0, nullptr);
   const trainer::TrainResult result = node->TrainSteps(1, 4, stop);

@@ -37,7 +37,7 @@ void ValidateNodes(const Scenario& s, const Origins& origins) {
   }
   const int nodes = NodeCount(s);
   origins.Blame(count > 0 ? "nodes.count" : "nodes.groups", "", [&] {
-    trainer::MakeAllocation(s.sync.allocation, *trainer::MakeBlockTable(s.model), nodes);
+    trainer::MakeAllocation({.kind = s.sync.allocation}, *trainer::MakeBlockTable(s.model), nodes);
   });
   if (s.sync.quorum > nodes) {
     origins.Fail("sync.quorum",

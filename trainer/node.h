@@ -27,10 +27,12 @@ struct TrainResult {
   RoutingCounts routing;
 };
 
-// A block of which the node holds a value of its own.
+// A block of which the node holds a value of its own, and its optimiser moments where they are
+// wanted.
 struct NodeBlock {
   BlockId id = 0;
   SharedBuffer data;
+  SharedMoments moments = nullptr;
 };
 
 // Called from one thread at a time, not always the same one. Results depend on the calls' order and

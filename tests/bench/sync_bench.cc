@@ -27,7 +27,7 @@ struct Setting {
 
 void Merge(benchmark::State& state) {
   const Setting s(state.range(0));
-  for (auto _ : state) benchmark::DoNotOptimize(MergeExperts(s.world, 0.05, 4, 1));
+  for (auto _ : state) benchmark::DoNotOptimize(MergeExperts(s.world, 0.05, {}, 1));
   state.counters["bytes_per_s"] = benchmark::Counter(
       static_cast<double>(s.table->ExpertElements() * 16 * 4 * state.iterations()),
       benchmark::Counter::kIsRate);
@@ -38,7 +38,8 @@ BENCHMARK(Merge)->Arg(128)->Arg(512)->Unit(benchmark::kMillisecond);
 void Reduce(benchmark::State& state) {
   const Setting s(state.range(0));
   constexpr int nodes = 16;
-  const Allocation allocation = MakeAllocation(AllocationKind::kContiguous, *s.table, nodes);
+  const Allocation allocation =
+      MakeAllocation({.kind = AllocationKind::kContiguous}, *s.table, nodes);
   std::vector<int> members(nodes);
   std::vector<std::vector<NodeBlock>> uploads(nodes);
   std::int64_t bytes = 0;
@@ -51,7 +52,7 @@ void Reduce(benchmark::State& state) {
     }
   }
   for (auto _ : state) {
-    Reduction reduction(allocation, s.world, members);
+    Reduction reduction({}, allocation, s.world, members);
     for (int n = 0; n < nodes; ++n) reduction.Add(n, uploads[static_cast<std::size_t>(n)], 1);
     benchmark::DoNotOptimize(reduction.Finish(1));
   }

@@ -59,8 +59,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "tiny.yaml --output run.h5 --set data.domains.0.synthetic=false --set "
                 "data.domains.0.synthetic_tokens=0 --set data.domains.0.files=[absent.txt]",
                 "absent.txt"},
-        Mistake{"ExpertsDoNotDivide", "tiny.yaml --output run.h5 --set model.experts=6",
-                "6 experts per layer cannot be shared out evenly among 4 nodes"},
+        Mistake{"QuorumBeyondNodes", "tiny.yaml --output run.h5 --set sync.quorum=5",
+                "sync.quorum"},
         Mistake{"MergeInterval", "tiny.yaml --output run.h5 --set sync.merge.interval=6",
                 "sync.merge.interval"},
         Mistake{"NegativeRate", "tiny.yaml --output run.h5 --set 'nodes.groups.0.link.up=-5 Mbps'",

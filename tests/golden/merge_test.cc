@@ -31,8 +31,8 @@ TEST_P(GoldenMerge, ExpertsAfterOneMerge) {
   const std::string group = "merge/E" + std::to_string(GetParam());
   const auto table = ExpertsOnly(file.Model("forward/olmoe"), GetParam());
   const World before = file.ReadWorld(group + "/before", table);
-  const World merged = MergeExperts(before, file.Number(group, "alpha"),
-                                    static_cast<int>(file.Integer(group, "topk")), 1);
+  const MergeConfig config{.donors = static_cast<int>(file.Integer(group, "topk"))};
+  const World merged = MergeExperts(before, file.Number(group, "alpha"), config, 1);
   golden::ExpectWorldsNear(merged, file.ReadWorld(group + "/after", table), 1e-12);
 }
 
@@ -43,7 +43,7 @@ TEST_P(GoldenTies, EqualExpertsHaveBitEqualSimilarities) {
   const GoldenFile file;
   const auto table = ExpertsOnly(file.Model("forward/olmoe"), experts);
   const World before = file.ReadWorld("merge/E" + std::to_string(experts) + "/before", table);
-  const std::vector<double> s = ExpertSimilarity(before, 0);
+  const std::vector<double> s = ExpertSimilarity(before, 0, MergeSimilarity::kW1);
   for (int i = 2; i < experts; ++i) {
     const std::size_t row = static_cast<std::size_t>(i * experts);
     EXPECT_EQ(s[row], s[row + 1]) << "expert " << i;

@@ -72,7 +72,8 @@ void RunTrajectory(const GoldenFile& file, int workers, Trajectory& out) {
   config.merge.alpha = number("alpha0");
   config.merge.length = static_cast<std::int64_t>(number("T_merge"));
   config.merge.donors = static_cast<int>(number("topk"));
-  const Allocation allocation = MakeAllocation(AllocationKind::kContiguous, *table, nodes);
+  const Allocation allocation =
+      MakeAllocation({.kind = AllocationKind::kContiguous}, *table, nodes);
   Coordinator coordinator(config, allocation, initial, runtime.endpoint(kCoordinator), out.recorder,
                           [&](const PublishedRound& p) { out.worlds[p.round] = p.world; });
   runtime.Connect(kCoordinator,

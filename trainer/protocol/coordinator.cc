@@ -115,7 +115,10 @@ void Coordinator::BeginRound() {
       static_cast<std::int32_t>(std::min(config_.every, config_.total_steps - committed_step_));
   std::vector<int> nodes(members_.size());
   std::iota(nodes.begin(), nodes.end(), 0);
-  reduction_ = std::make_unique<Reduction>(allocation_, world_, std::move(nodes));
+  const ReductionRule rule{config_.weigh_by_tokens ? ReductionKind::kTokenMean
+                                                   : ReductionKind::kMean};
+  reduction_ = std::make_unique<Reduction>(ReductionConfig{rule, rule}, allocation_, world_,
+                                           std::move(nodes));
   settled_.assign(members_.size(), false);
   closing_ = false;
   ce_sum_ = 0;
@@ -262,8 +265,7 @@ void Coordinator::Accept(NodeId from, const Offer& m) {
   routing_.Add(m.routing);
   std::vector<NodeBlock> blocks;
   for (const OfferedBlock& block : m.blocks) blocks.push_back({block.id, block.data});
-  const double weight = config_.weigh_by_tokens ? static_cast<double>(m.tokens) : 1.0;
-  reduction_->Add(from, std::move(blocks), weight);
+  reduction_->Add(from, std::move(blocks), static_cast<double>(m.tokens));
 }
 
 // The round's rule: everyone who is alive, or a quorum, or whoever has arrived by the deadline.
@@ -316,7 +318,7 @@ void Coordinator::ReduceAndMerge(Outcome& outcome) const {
     outcome.contributed.push_back(source != Reduction::kUnchanged);
   }
   if (outcome.alpha > 0) {
-    outcome.world = MergeExperts(reduced.world, outcome.alpha, config_.merge.donors, order_.round,
+    outcome.world = MergeExperts(reduced.world, outcome.alpha, config_.merge, order_.round,
                                  &outcome.similarities);
     for (std::size_t i = 0; i < outcome.source.size(); ++i) {
       if (outcome.world.blocks[i].data != reduced.world.blocks[i].data) {
@@ -325,9 +327,10 @@ void Coordinator::ReduceAndMerge(Outcome& outcome) const {
     }
   } else {
     for (int layer = 0; layer < table_->layers(); ++layer) {
-      outcome.similarities.push_back(table_->Expert(layer, 0)
-                                         ? ExpertSimilarity(outcome.world, layer)
-                                         : std::vector<double>{});
+      outcome.similarities.push_back(
+          table_->Expert(layer, 0)
+              ? ExpertSimilarity(outcome.world, layer, config_.merge.similarity)
+              : std::vector<double>{});
     }
   }
   for (BlockId id = 0; id < table_->size(); ++id) {

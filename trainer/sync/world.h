@@ -18,6 +18,14 @@ struct PublishedBlock {
   SharedBuffer data;
 };
 
+// Optimiser moments of one block (AdamW), each of its padded size, and how many updates they have
+// seen. Never written again.
+struct BlockMoments {
+  SharedBuffer first, second;
+  std::int64_t updates = 0;
+};
+using SharedMoments = std::shared_ptr<const BlockMoments>;
+
 // Copying a world copies pointers. Index: BlockId.
 struct World {
   std::shared_ptr<const BlockTable> table;

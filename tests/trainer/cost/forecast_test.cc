@@ -39,7 +39,7 @@ ExchangeSchedule Schedule(ExchangePattern pattern, int nodes) {
   config.sites.assign(static_cast<std::size_t>(nodes), 0);
   config.every = 2;
   config.total_steps = 1000;
-  return {*table, MakeAllocation(AllocationKind::kContiguous, *table, nodes), config};
+  return {*table, MakeAllocation({.kind = AllocationKind::kContiguous}, *table, nodes), config};
 }
 
 constexpr double kShared = 5 * 8 + kBlockHeaderBytes, kExpert = 12 * 8 + kBlockHeaderBytes;

@@ -19,7 +19,7 @@ class Cluster {
  public:
   explicit Cluster(int nodes, CoordinatorConfig config = {}, int experts_per_node = 2)
       : table(MakeTinyTable(1, experts_per_node * nodes)),
-        allocation(MakeAllocation(AllocationKind::kContiguous, *table, nodes)) {
+        allocation(MakeAllocation({.kind = AllocationKind::kContiguous}, *table, nodes)) {
     if (config.total_steps == 0) config.total_steps = 6;
     if (config.every == 0) config.every = 3;
     config.scenario_hash = "same";

@@ -24,7 +24,8 @@ ExchangeConfig Config(ExchangePattern pattern, int nodes) {
 
 TEST(PayloadsOf, OneForEachSetOfTrainers) {
   const auto table = MakeTinyTable(2, 4);  // 5 shared doubles and 4 experts of 12 in each layer
-  const auto payloads = PayloadsOf(*table, MakeAllocation(AllocationKind::kContiguous, *table, 2));
+  const auto payloads =
+      PayloadsOf(*table, MakeAllocation({.kind = AllocationKind::kContiguous}, *table, 2));
   ASSERT_EQ(payloads.size(), 3u);
   std::int64_t sum = 0;
   for (const sim::Payload& payload : payloads) {
@@ -49,7 +50,7 @@ TEST(PayloadsOf, ExpertsOfSeveralTrainersAreTogether) {
 
 TEST(ExchangeSchedule, ChargesWhatTheNodeMoves) {
   const auto table = MakeTinyTable(1, 4);
-  const Allocation allocation = MakeAllocation(AllocationKind::kContiguous, *table, 4);
+  const Allocation allocation = MakeAllocation({.kind = AllocationKind::kContiguous}, *table, 4);
   const std::int64_t shared = 5 * 8 + 24, expert = 12 * 8 + 24;
   const ExchangeSchedule ring(*table, allocation, Config(ExchangePattern::kRing, 4));
   Offer offer;
@@ -66,7 +67,7 @@ TEST(ExchangeSchedule, ChargesWhatTheNodeMoves) {
 
 TEST(ExchangeSchedule, MergedExpertsComeBackToTheirOwners) {
   const auto table = MakeTinyTable(1, 4);
-  const Allocation allocation = MakeAllocation(AllocationKind::kContiguous, *table, 4);
+  const Allocation allocation = MakeAllocation({.kind = AllocationKind::kContiguous}, *table, 4);
   ExchangeConfig config = Config(ExchangePattern::kCoordinator, 4);
   config.merge = {.interval = 6, .alpha = 0.1, .length = 12, .donors = 1};
   const ExchangeSchedule schedule(*table, allocation, config);
@@ -82,7 +83,7 @@ TEST(ExchangeSchedule, MergedExpertsComeBackToTheirOwners) {
 
 TEST(ExchangeSchedule, FurtherCoordinatorsCountForTheirPatternOnly) {
   const auto table = MakeTinyTable(1, 4);
-  const Allocation allocation = MakeAllocation(AllocationKind::kContiguous, *table, 4);
+  const Allocation allocation = MakeAllocation({.kind = AllocationKind::kContiguous}, *table, 4);
   ExchangeConfig config = Config(ExchangePattern::kCoordinators, 4);
   config.coordinators = {4, 7};
   const ExchangeSchedule two(*table, allocation, config);
@@ -105,7 +106,7 @@ TEST(ExchangeSchedule, KnowsModelsThatNoMachineHolds) {
   model.vocabulary = 100'000;
   const auto table = MakeBlockTable(model);
   EXPECT_GT(table->TotalElements(), 400'000'000'000);
-  const Allocation allocation = MakeAllocation(AllocationKind::kContiguous, *table, 16);
+  const Allocation allocation = MakeAllocation({.kind = AllocationKind::kContiguous}, *table, 16);
   const ExchangeSchedule schedule(*table, allocation, Config(ExchangePattern::kCoordinator, 16));
   EXPECT_GT(schedule.BytesOf(3, 1).down, 4 * table->TotalElements() * 15 / 16);
 }

@@ -82,7 +82,7 @@ struct Training {
   }
 
   std::shared_ptr<const BlockTable> table = MakeTinyTable(2, kNodes);
-  Allocation allocation = MakeAllocation(AllocationKind::kContiguous, *table, kNodes);
+  Allocation allocation = MakeAllocation({.kind = AllocationKind::kContiguous}, *table, kNodes);
   std::unique_ptr<sim::Network> network;
   std::unique_ptr<sim::EventLoop> loop;
   ComputePool pool{2};
