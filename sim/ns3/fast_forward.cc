@@ -234,7 +234,16 @@ Time FastForward::Steady(Group& group) {
                                              group.history[from][i].delivered_at);
     if (mean <= 0 || std::abs(covered - time) > kLargestGap * time) return Time{0};
     means.push_back(mean);
-    if (lone) continue;
+    if (lone) {
+      // What it loses while it recovers from a change does not stand for the future.
+      const ConnectionCounts &then = group.history[from][i].counts,
+                             &now = group.history[windows][i].counts;
+      if (now.retransmissions > then.retransmissions ||
+          now.dropped_packets > then.dropped_packets) {
+        return Time{0};
+      }
+      continue;
+    }
     double squares = 0, least = mean, most = mean;
     int losses = 0;
     for (std::size_t w = from; w < windows; ++w) {

@@ -22,13 +22,13 @@ namespace spes::sim {
 // last bytes to TCP or the capacity or delay of a link on the way changes. The arrival or departure
 // of a flow of the group ends that at once. Then packets go on from where they were.
 //
-// Steady is a lone connection without random loss that has filled its bottleneck for a window. In
-// other groups every connection must either have kept its rate in all windows, or have lost packets
-// in several of them (in forty where losses are random, or chance would be taken for the rate),
-// with rates that agree between the halves of what was measured and a mean known to 5 %; they pass
-// for no longer than they were measured, then twice as long, and so on, as long as one measurement
-// bears out the last. A group whose links are neither full nor lossy is still growing and never
-// steady.
+// Steady is a lone connection without random loss that has filled its bottleneck for a window in
+// which it lost nothing. In other groups every connection must either have kept its rate in all
+// windows, or have lost packets in several of them (in forty where losses are random, or chance
+// would be taken for the rate), with rates that agree between the halves of what was measured and a
+// mean known to 5 %; they pass for no longer than they were measured, then twice as long, and so
+// on, as long as one measurement bears out the last. A group whose links are neither full nor lossy
+// is still growing and never steady.
 class FastForward {
  public:
   struct Member {
