@@ -9,6 +9,7 @@
 #include "analysis/version.h"
 #include "app/plan.h"
 #include "app/run.h"
+#include "app/sweep.h"
 #include "scenarios/printer.h"
 #include "scenarios/reader.h"
 #include "scenarios/schema.h"
@@ -56,6 +57,7 @@ int Main(int argc, char** argv) {
   plan->add_option("--format", plan_format, "text, or csv with a row for each node")
       ->check(CLI::IsMember({"text", "csv"}))
       ->capture_default_str();
+  spes::app::SweepCommand sweep(app);
   CLI::App* schema = app.add_subcommand("schema", "Print the JSON schema of scenario files");
 
   try {
@@ -68,6 +70,7 @@ int Main(int argc, char** argv) {
     std::cout << spes::scenarios::ScenarioSchema();
     return 0;
   }
+  if (sweep.parsed()) return sweep.Run();
   if (path.empty()) return Report("which scenario? Give a YAML file; see --help", kUsersMistake);
   if (!output.empty()) overrides.push_back("output.log=" + output);
   if (!workers.empty()) overrides.push_back("workers=" + workers);

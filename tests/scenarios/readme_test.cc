@@ -1,5 +1,6 @@
 // The scenarios that README.md shows can be read.
 
+#include "scenarios/study.h"
 #include "scenarios/text_file.h"
 #include "tests/scenarios/scenario_testing.h"
 
@@ -23,16 +24,37 @@ std::vector<std::string> YamlBlocks(const std::string& text) {
   return blocks;
 }
 
+// Scenarios have no axes and no list of runs.
+bool IsStudy(const std::string& block) {
+  return block.find("\naxes:") != std::string::npos || block.find("\nruns:") != std::string::npos;
+}
+
 TEST(Readme, EveryScenarioReads) {
   const std::vector<std::string> blocks = YamlBlocks(ReadText(SPES_SOURCE_DIR "/README.md"));
   EXPECT_GE(blocks.size(), 6u);
   for (const std::string& block : blocks) {
     SCOPED_TRACE(block);
+    if (IsStudy(block)) continue;
     const std::string rest =
         "model: {experts: 4}\nsync: {every: 5}\n"
         "data: {domains: [{name: toy, synthetic: true, synthetic_tokens: 1000}]}\n";
     EXPECT_EQ(ParseError(block + rest), "no error");
   }
+}
+
+TEST(Readme, EveryStudyMakesItsRuns) {
+  const TempFolder folder;
+  int studies = 0;
+  for (const std::string& block : YamlBlocks(ReadText(SPES_SOURCE_DIR "/README.md"))) {
+    if (!IsStudy(block)) continue;
+    SCOPED_TRACE(block);
+    ++studies;
+    const Study study = ReadStudy(folder.Write("study.yaml", block));
+    const std::vector<StudyRun> runs = StudyRuns(study);
+    EXPECT_GE(runs.size(), 2u);
+    for (const StudyRun& run : runs) EXPECT_NO_THROW(ScenarioOf(study, run)) << run.name;
+  }
+  EXPECT_GE(studies, 1);
 }
 
 // The table names all of them.

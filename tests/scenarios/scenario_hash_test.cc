@@ -62,6 +62,19 @@ TEST(ScenarioHash, TracesCountByTheirContent) {
   }
 }
 
+TEST(ScenarioHash, KnownFilesAreNotReadAgain) {
+  const TempFolder folder;
+  const std::string a = folder.Write("a.trace", "1\n");
+  const Scenario s = Parse(kSmall, {"network.coordinator_link.down_trace=" + a});
+  FileDigests known;
+  const std::string hash = ScenarioHash(s, known);
+  EXPECT_EQ(hash, ScenarioHash(s));
+  EXPECT_EQ(known.size(), 1u);
+  folder.Write("a.trace", "2\n");
+  EXPECT_EQ(ScenarioHash(s, known), hash);
+  EXPECT_NE(ScenarioHash(s), hash);
+}
+
 TEST(ScenarioHash, CorporaCountByTheirContent) {
   const TempFolder folder;
   folder.Write("scenarios/corpora.yaml",

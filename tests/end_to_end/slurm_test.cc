@@ -1,0 +1,124 @@
+// The same study through a real Slurm of one node.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <thread>
+
+#include "tests/end_to_end/sweep_testing.h"
+
+namespace spes::end_to_end {
+namespace {
+
+using ::testing::HasSubstr;
+
+bool There(const std::string& program) {
+  return std::system(("command -v " + program + " >/dev/null 2>&1").c_str()) == 0;
+}
+
+// A TCP port that nobody listens on.
+int FreePort() {
+  const int s = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  bind(s, reinterpret_cast<sockaddr*>(&address), sizeof address);
+  getsockname(s, reinterpret_cast<sockaddr*>(&address), &length);
+  close(s);
+  return ntohs(address.sin_port);
+}
+
+// Controller, node and authentication, all on the loopback device and in the test's folder.
+class SlurmTest : public SweepTestBase {
+ protected:
+  void SetUp() override {
+    setenv("PATH", (std::string(getenv("PATH")) + ":/usr/sbin:/sbin").c_str(), 1);
+    if (geteuid() != 0) GTEST_SKIP() << "a Slurm of one's own wants root";
+    for (const char* program : {"slurmctld", "slurmd", "munged", "sbatch", "squeue"}) {
+      if (!There(program)) GTEST_SKIP() << "no " << program << " here: packages slurm-wlm, munge";
+    }
+    StartCluster();
+  }
+
+  ~SlurmTest() override {
+    for (const pid_t daemon : daemons_) {
+      kill(daemon, SIGTERM);
+      Wait(daemon);
+    }
+  }
+
+  void StartCluster() {
+    char host[256] = {};
+    gethostname(host, sizeof host - 1);
+    const std::string name = std::string(host).substr(0, std::string(host).find('.'));
+    const std::string here = folder.string();
+    for (const char* sub : {"state", "spool"}) std::filesystem::create_directories(folder / sub);
+    Write("munge.key", std::string(64, 'k'));
+    std::filesystem::permissions(folder / "munge.key", std::filesystem::perms::owner_read);
+    Write("slurm.conf",
+          "ClusterName=test\nSlurmctldHost=" + name +
+              "(127.0.0.1)\nSlurmUser=root\nSlurmdUser=root\n"
+              "AuthType=auth/munge\nCryptoType=crypto/munge\nAuthInfo=socket=" +
+              here + "/munge.sock\nSlurmctldPort=" + std::to_string(FreePort()) +
+              "\nSlurmdPort=" + std::to_string(FreePort()) +
+              "\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\n"
+              "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core\n"
+              "MpiDefault=none\nReturnToService=2\n"
+              "AccountingStorageType=accounting_storage/none\n"
+              "JobAcctGatherType=jobacct_gather/none\nStateSaveLocation=" +
+              here + "/state\nSlurmdSpoolDir=" + here + "/spool\nSlurmctldPidFile=" + here +
+              "/slurmctld.pid\nSlurmdPidFile=" + here + "/slurmd.pid\nNodeName=" + name +
+              " NodeAddr=127.0.0.1 CPUs=2 State=UNKNOWN\nPartitionName=here Nodes=" + name +
+              " Default=YES State=UP\n");
+    setenv("SLURM_CONF", Path("slurm.conf").c_str(), 1);
+    Daemon("munged -F --force --key-file=munge.key --socket=" + here +
+           "/munge.sock --pid-file=" + here + "/munged.pid --log-file=" + here +
+           "/munged.log --seed-file=" + here + "/munged.seed");
+    Daemon("slurmctld -D -c");
+    Daemon("slurmd -D -c");
+    for (int i = 0; i < 300; ++i) {
+      if (std::system("sinfo -h -t idle 2>/dev/null | grep -q idle") == 0) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    GTEST_SKIP() << "a Slurm on the loopback device does not come up here: " << Read("daemons.txt");
+  }
+
+  void Daemon(const std::string& command) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const std::string line =
+          "cd " + folder.string() + " && exec " + command + " >>daemons.txt 2>&1 </dev/null";
+      execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
+      _exit(127);
+    }
+    daemons_.push_back(child);
+  }
+
+  std::vector<pid_t> daemons_;
+};
+
+TEST_F(SlurmTest, GivesTheSameTable) {
+  Write("here.yaml", TinyStudy("here"));
+  Write("there.yaml", TinyStudy("there") + "slurm: {partition: here, time: 10 min, cpus: 1}\n");
+  const Outcome submitted = Run("sweep there.yaml --slurm");
+  ASSERT_EQ(submitted.code, 0) << submitted.err;
+  EXPECT_THAT(submitted.out, HasSubstr("4 runs submitted as job 1;"));
+  ASSERT_EQ(Run("sweep here.yaml --jobs 1 --quiet").code, 0);
+  Outcome status;
+  for (int i = 0; i < 240; ++i) {
+    status = Run("sweep status there.yaml");
+    if (status.out.find("finished       4\n") != std::string::npos) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
+  ASSERT_THAT(status.out, HasSubstr("finished       4\n"));
+  ASSERT_EQ(Run("sweep collect here.yaml").code, 0);
+  ASSERT_EQ(Run("sweep collect there.yaml").code, 0);
+  EXPECT_EQ(Table("here"), Table("there"));
+  EXPECT_EQ(Table("there").size(), 5U);
+}
+
+}  // namespace
+}  // namespace spes::end_to_end
