@@ -130,8 +130,8 @@ TEST_F(ReductionTest, MomentsAreReducedAsTheirBlocks) {
   const auto reduced = [&](ReductionKind kind) {
     Reduction r({.shared = {kind}}, allocation, world, {0, 1, 2});
     const NodeBlock expert = with(2, 5, 6, 7);
-    r.Add(1, {with(0, 4, 40, 30), expert}, 3);
-    r.Add(0, {with(0, 8, 80, 20), Filled(*table, 1, 1)}, 1);
+    r.Add(1, {with(0, 4, 40, 20), expert}, 3);
+    r.Add(0, {with(0, 8, 80, 30), Filled(*table, 1, 1)}, 1);
     r.Add(2, {Filled(*table, 0, 1)}, 9);  // has none
     const std::vector<SharedMoments> moments = r.Finish(1).moments;
     EXPECT_EQ(moments[1], nullptr);
@@ -149,7 +149,7 @@ TEST_F(ReductionTest, MomentsAreReducedAsTheirBlocks) {
   EXPECT_EQ(reduced(ReductionKind::kMedian)->first->as<double>()[0], 6);
   const SharedMoments owners = reduced(ReductionKind::kOwner);
   EXPECT_EQ(owners->first->as<double>()[0], 8);
-  EXPECT_EQ(owners->updates, 20);
+  EXPECT_EQ(owners->updates, 30);
 }
 
 TEST_F(ReductionTest, TheSumIsInNodeOrderWhateverTheArrivals) {
