@@ -92,7 +92,8 @@ class Network {
 
   // Lets virtual time pass up to `t` (not before Now) and returns the time reached: earlier than
   // `t` when flows completed (their `done` has been called at that time) or when about 0.1 s of
-  // wall time went by. Flows that complete at `t` itself are done when it returns `t`.
+  // wall time went by. Flows that complete at `t` itself are done when it returns `t`. With kNever
+  // it throws std::runtime_error where virtual time is too short for a flow (292 years).
   virtual Time AdvanceTo(Time t) = 0;
 
   // The links it runs on.
