@@ -29,9 +29,15 @@ struct RoundRecord {
   double start_s = 0, end_s = 0;
   std::int32_t members = 0, arrived = 0, late = 0, rejected = 0;
   std::int64_t up_bytes = 0, down_bytes = 0;  // payload and framing, all nodes
-  double alpha = 0;                           // of the merge; 0 where none took place
-  double mean_ce = 0;                         // over the round's steps and nodes
-  double update_norm = 0;                     // ‖world after − world before‖₂
+  // Of these, the values of blocks, or the codes that stand for them, and optimiser moments.
+  std::int64_t up_shared_bytes = 0, up_expert_bytes = 0, up_moment_bytes = 0;
+  std::int64_t down_shared_bytes = 0, down_expert_bytes = 0, down_moment_bytes = 0;
+  double alpha = 0;        // of the merge; 0 where none took place
+  double mean_ce = 0;      // over the round's steps and nodes
+  double update_norm = 0;  // ‖world after − world before‖₂
+  // Root mean square over nodes of ‖own − mean‖₂, shared blocks, before they were averaged. Exact
+  // for the mean with equal weights; NaN where nodes send gradients.
+  double spread = 0;
   bool operator==(const RoundRecord&) const = default;
 };
 
@@ -42,6 +48,7 @@ struct NodeRoundRecord {
   double compute_s = 0, up_s = 0, wait_s = 0, down_s = 0;
   std::int64_t up_bytes = 0, down_bytes = 0;
   std::int32_t arrived = 0, late = 0;  // 0 or 1
+  double drift = 0;  // ‖own − world‖₂ of what it offered; NaN where nodes send gradients
   bool operator==(const NodeRoundRecord&) const = default;
 };
 
@@ -77,7 +84,8 @@ struct ExpertRecord {
   double update_norm = 0;         // ‖after − before‖₂
   double nearest_similarity = 0;  // highest cosine of w1 to another expert; NaN where there is none
   std::int32_t nearest = -1;
-  std::int32_t staleness = 0;  // rounds since the expert's trainers last delivered
+  double merged_similarity = 0;  // the highest after merging; the same where none took place
+  std::int32_t staleness = 0;    // rounds since the expert's trainers last delivered
   bool operator==(const ExpertRecord&) const = default;
 };
 

@@ -1,11 +1,89 @@
 #include "app/memory_report.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scenarios/sync_builder.h"
+#include "trainer/model/config.h"
 
 namespace spes::app {
 
-std::int64_t NodeBytes(const trainer::BlockTable& table, std::int64_t trainable_elements) {
-  return trainer::ElementBytes(table.dtype()) * (table.TotalElements() + 3 * trainable_elements);
+namespace {
+
+using Kinds = std::vector<std::pair<std::string, std::int64_t>>;
+
+bool Residual(const trainer::CodecConfig& codec) {
+  return codec.error_feedback && !trainer::IsLossless(codec);
+}
+
+// What a node of a real run keeps of `trained` elements out of all.
+Kinds NodeKinds(const scenarios::Scenario& scenario, const trainer::BlockTable& table,
+                std::int64_t trained) {
+  const std::int64_t element = trainer::ElementBytes(table.dtype()), own = element * trained;
+  Kinds kinds{{"parameters", element * table.TotalElements()}, {"gradients", own}};
+  if (scenario.sync.method == scenarios::SyncMethod::kLocal) kinds.emplace_back("moments", 2 * own);
+  if (trainer::NeedsBase(scenario.sync.up)) kinds.emplace_back("published values", own);
+  if (Residual(scenario.sync.up)) kinds.emplace_back("coding residuals", own);
+  return kinds;
+}
+
+// What this process keeps, with all nodes in it.
+Kinds ProcessKinds(const scenarios::Scenario& scenario, const trainer::Allocation& allocation,
+                   const trainer::BlockTable& table, int workers, const ProcessStart& start) {
+  const scenarios::SyncSection& sync = scenario.sync;
+  const std::int64_t element = trainer::ElementBytes(table.dtype());
+  const std::int64_t world = element * table.TotalElements();
+  std::int64_t all = 0, largest = 0;  // trained by all nodes together, by the largest one
+  for (int node = 0; node < allocation.nodes(); ++node) {
+    const std::int64_t own = element * allocation.TrainableElements(node, table);
+    all += own;
+    largest = std::max(largest, own);
+  }
+  const bool gradients = sync.method == scenarios::SyncMethod::kDataParallel;
+  const trainer::RotatedMoments rotated = sync.rotate.moments;
+  const bool moments_travel =
+      sync.moments == trainer::MomentsRule::kAveraged ||
+      (sync.rotate.every > 0 && rotated == trainer::RotatedMoments::kHandedOver);
+  std::int64_t state = 0;
+  if (sync.shared.outer.nesterov) state += element * table.SharedElements();
+  if (sync.experts.outer.nesterov) state += world - element * table.SharedElements();
+  if (gradients) state += 2 * world;
+  if (Residual(sync.down)) state += world;
+  const std::int64_t rows = scenario.training.micro_sequences > 0
+                                ? scenario.training.micro_sequences
+                                : scenario.training.sequences;
+  Kinds kinds{
+      {"program", start.program_bytes},
+      {"data", start.data_bytes},
+      {"world", world},
+      {"next world", world},
+      {"nodes' own values", all},
+      {"nodes' moments", gradients ? 0 : 2 * all},
+      {"uploads", moments_travel ? 3 * all : all},
+      {"gradients of workers", workers * largest},
+      {"activations of workers",
+       workers * element *
+           trainer::ActivationElements(scenario.model, rows * scenario.training.context)},
+      {"coordinator's optimiser and residuals", state},
+      {"nodes' coding residuals", Residual(sync.up) ? all : 0},
+  };
+  std::erase_if(kinds, [](const auto& kind) { return kind.second == 0; });
+  return kinds;
+}
+
+}  // namespace
+
+std::int64_t NodeBytes(const scenarios::Scenario& scenario, const trainer::BlockTable& table,
+                       std::int64_t trainable_elements) {
+  std::int64_t sum = 0;
+  for (const auto& [kind, bytes] : NodeKinds(scenario, table, trainable_elements)) sum += bytes;
+  return sum;
 }
 
 std::int64_t PeakResidentBytes() {
@@ -14,17 +92,28 @@ std::int64_t PeakResidentBytes() {
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;  // Linux counts in KiB
 }
 
-void RecordMemory(const trainer::Allocation& allocation, const trainer::BlockTable& table,
+std::int64_t ResidentBytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t total = 0, resident = -1;
+  if (!(file >> total >> resident)) return -1;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+void RecordMemory(const scenarios::Scenario& scenario, const trainer::Allocation& allocation,
+                  const trainer::BlockTable& table, int workers, const ProcessStart& start,
                   analysis::Recorder& recorder) {
-  const std::int64_t element = trainer::ElementBytes(table.dtype());
   for (int node = 0; node < allocation.nodes(); ++node) {
-    const std::int64_t trainable = allocation.TrainableElements(node, table);
-    recorder.Record(
-        analysis::MemoryRecord{node, "parameters", element * table.TotalElements(), -1});
-    recorder.Record(analysis::MemoryRecord{node, "gradients", element * trainable, -1});
-    recorder.Record(analysis::MemoryRecord{node, "moments", 2 * element * trainable, -1});
+    const std::int64_t trained = allocation.TrainableElements(node, table);
+    for (const auto& [kind, bytes] : NodeKinds(scenario, table, trained)) {
+      recorder.Record(analysis::MemoryRecord{node, kind, bytes, -1});
+    }
   }
-  recorder.Record(analysis::MemoryRecord{-2, "peak resident", -1, PeakResidentBytes()});
+  std::int64_t sum = 0;
+  for (const auto& [kind, bytes] : ProcessKinds(scenario, allocation, table, workers, start)) {
+    recorder.Record(analysis::MemoryRecord{-2, kind, bytes, -1});
+    sum += bytes;
+  }
+  recorder.Record(analysis::MemoryRecord{-2, "peak resident", sum, PeakResidentBytes()});
 }
 
 }  // namespace spes::app

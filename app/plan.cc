@@ -12,6 +12,7 @@
 #include "app/make_network.h"
 #include "scenarios/cost_builder.h"
 #include "scenarios/exchange.h"
+#include "scenarios/sync_builder.h"
 #include "scenarios/topology_builder.h"
 #include "trainer/cost/forecast.h"
 #include "trainer/cost/forecast_text.h"
@@ -89,11 +90,10 @@ int Plan(const scenarios::Scenario& scenario, std::int32_t rounds, const std::st
   const Clock::time_point start = Clock::now();
   const auto table = trainer::MakeBlockTable(scenario.model);
   const int nodes = scenarios::NodeCount(scenario);
-  const trainer::Allocation allocation =
-      trainer::MakeAllocation({.kind = scenario.sync.allocation}, *table, nodes);
+  const trainer::Allocation allocation = scenarios::BuildAllocation(scenario, *table);
   const sim::Topology topology = scenarios::BuildTopology(scenario);
   trainer::ExchangeConfig exchange = scenarios::BuildExchange(scenario, topology);
-  exchange.total_steps = std::int64_t{rounds} * exchange.every;
+  exchange.schedule.total_steps = std::int64_t{rounds} * exchange.schedule.every;
   const trainer::ExchangeSchedule schedule(*table, allocation, exchange);
   const std::unique_ptr<sim::Network> network = MakeNetwork(scenario, topology);
 
@@ -101,7 +101,6 @@ int Plan(const scenarios::Scenario& scenario, std::int32_t rounds, const std::st
   ProgressLine line(rounds);
   trainer::ForecastConfig config;
   config.rounds = rounds;
-  config.every = scenario.sync.every;
   config.step_time = [&cost](trainer::NodeId node, std::int64_t step) {
     return cost.StepTime(node, step);
   };
@@ -119,8 +118,10 @@ int Plan(const scenarios::Scenario& scenario, std::int32_t rounds, const std::st
   context.pattern = std::string(schedule.name());
   context.network = std::string(LevelName(scenario.network.fidelity));
   context.parameters = table->TotalElements();
-  context.tokens_per_round = std::int64_t{nodes} * scenario.sync.every *
-                             scenario.training.sequences * scenario.training.context;
+  const double steps =
+      static_cast<double>(schedule.rounds().round(rounds).last_step()) / rounds;  // of a round
+  context.tokens_per_round = static_cast<std::int64_t>(
+      nodes * steps * static_cast<double>(scenario.training.sequences * scenario.training.context));
   context.wall_s = SecondsSince(start);
   std::cout << trainer::ForecastText(forecast, context) << std::flush;
   return 0;

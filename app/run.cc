@@ -24,6 +24,7 @@
 #include "scenarios/catalogue.h"
 #include "scenarios/printer.h"
 #include "scenarios/scenario_hash.h"
+#include "scenarios/sync_builder.h"
 #include "scenarios/topology_builder.h"
 #include "trainer/checkpoint/world_file.h"
 #include "trainer/model/initial_world.h"
@@ -117,6 +118,7 @@ class RunOfScenario {
   OutputPaths paths_;
   Clock::time_point start_ = Clock::now();
   std::atomic<bool> stop_{false};  // set by a signal and by a failure
+  ProcessStart memory_at_start_;
   std::shared_ptr<const trainer::Dataset> dataset_;
   trainer::World first_world_;
   std::unique_ptr<analysis::Recorder> log_;
@@ -143,15 +145,16 @@ RunOfScenario::RunOfScenario(scenarios::Scenario scenario, bool quiet)
       pool_(scenario_.workers) {
   InstallInterruptHandlers(stop_);
   scenarios::ResolveCorpora(scenario_.data);
+  memory_at_start_.program_bytes = ResidentBytes();
   dataset_ =
       trainer::OpenDataset(scenario_.data, scenario_.model.vocabulary, scenario_.training.context);
+  memory_at_start_.data_bytes = ResidentBytes() - memory_at_start_.program_bytes;
   first_world_ = FirstWorld(scenario_);
   Calibrate(scenario_, first_world_, *dataset_);
 
-  const std::int64_t every = scenario_.sync.every;
-  summary_ = std::make_unique<analysis::RunSummary>(
-      analysis::RunPlan{scenarios::NodeCount(scenario_), scenario_.training.steps,
-                        static_cast<std::int32_t>((scenario_.training.steps + every - 1) / every)});
+  const trainer::Schedule schedule(scenarios::BuildSchedule(scenario_), *first_world_.table);
+  summary_ = std::make_unique<analysis::RunSummary>(analysis::RunPlan{
+      scenarios::NodeCount(scenario_), scenario_.training.steps, schedule.rounds()});
   recorder_ =
       std::make_unique<analysis::TeeRecorder>(std::vector<analysis::Recorder*>{summary_.get()});
   evaluations_ = std::make_unique<Evaluations>(
@@ -252,7 +255,8 @@ void RunOfScenario::Finish() {
   if (!stop_) {
     for (BaselineJob& job : baselines_) job.done.get();
   }
-  RecordMemory(simulation_->allocation(), *first_world_.table, *recorder_);
+  RecordMemory(scenario_, simulation_->allocation(), *first_world_.table, pool_.threads(),
+               memory_at_start_, *recorder_);
   recorder_->Finish(stop_ ? analysis::RunStatus::kInterrupted : analysis::RunStatus::kComplete,
                     trainer::WorldHash(last_.world));
 }
@@ -276,7 +280,7 @@ void RunOfScenario::PrintSummary(double set_up_s, double simulation_s) {
     }
   }
   context.full_round_bytes = table.TotalElements() * trainer::ElementBytes(table.dtype());
-  context.full_memory_bytes = NodeBytes(table, table.TotalElements());
+  context.full_memory_bytes = NodeBytes(scenario_, table, table.TotalElements());
   context.wall_s = std::chrono::duration<double>(Clock::now() - start_).count();
   context.wall_parts = {{"set-up", set_up_s},
                         {"training, waited for", waited_s},

@@ -8,25 +8,13 @@
 #include "app/make_network.h"
 #include "scenarios/cost_builder.h"
 #include "scenarios/exchange.h"
-#include "scenarios/scenario_hash.h"
+#include "scenarios/sync_builder.h"
 #include "scenarios/topology_builder.h"
 #include "trainer/model_node.h"
 
 namespace spes::app {
 
 namespace {
-
-trainer::CoordinatorConfig MakeCoordinatorConfig(const scenarios::Scenario& scenario) {
-  trainer::CoordinatorConfig config;
-  config.scenario_hash = scenarios::ScenarioHash(scenario);
-  config.total_steps = scenario.training.steps;
-  config.every = scenario.sync.every;
-  config.merge = scenario.sync.merge;
-  config.weigh_by_tokens = scenario.sync.weight == scenarios::AggregationWeight::kTokens;
-  config.quorum = scenario.sync.quorum;
-  config.deadline = scenario.sync.deadline;
-  return config;
-}
 
 std::unique_ptr<trainer::Node> MakeNode(const scenarios::Scenario& scenario,
                                         const trainer::World& world,
@@ -35,11 +23,13 @@ std::unique_ptr<trainer::Node> MakeNode(const scenarios::Scenario& scenario,
                                         std::shared_ptr<std::atomic<std::int64_t>> steps_done) {
   trainer::ModelNodeConfig config;
   config.model = scenario.model;
-  config.optimizer = scenario.training.optimizer;
-  if (config.optimizer.decay_steps == 0) config.optimizer.decay_steps = scenario.training.steps;
+  config.optimizer = scenarios::BuildOptimizer(scenario);
   config.sequences = scenario.training.sequences;
   config.micro_sequences = scenario.training.micro_sequences;
   config.context = scenario.training.context;
+  config.routing_bias = scenario.training.routing_bias;
+  config.routing_bias_length = scenario.training.routing_bias_length;
+  config.gradients_only = scenario.sync.method == scenarios::SyncMethod::kDataParallel;
   config.steps_done = std::move(steps_done);
   return trainer::MakeModelNode(
       config, world, allocation.blocks(node),
@@ -53,8 +43,7 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
                        analysis::Recorder& recorder, const std::atomic<bool>& stop,
                        trainer::Coordinator::OnPublished on_published)
     : stop_(stop),
-      allocation_(trainer::MakeAllocation({.kind = scenario.sync.allocation}, *world.table,
-                                          scenarios::NodeCount(scenario))),
+      allocation_(scenarios::BuildAllocation(scenario, *world.table)),
       network_(std::make_unique<trainer::LinkSampler>(
           MakeNetwork(scenario, scenarios::BuildTopology(scenario)), recorder,
           scenario.output.links_every)),
@@ -62,7 +51,7 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
       runtime_(loop_, *network_, pool, recorder, allocation_.nodes(),
                scenario.network.tcp.streams) {
   const auto cost = std::make_shared<const trainer::CostModel>(scenarios::BuildCostModel(scenario));
-  trainer::CoordinatorConfig config = MakeCoordinatorConfig(scenario);
+  trainer::CoordinatorConfig config = scenarios::BuildCoordinatorConfig(scenario, *world.table);
   if (scenario.network.exchange.pattern != sim::ExchangePattern::kCoordinator) {
     const auto schedule = std::make_shared<const trainer::ExchangeSchedule>(
         *world.table, allocation_,
@@ -89,10 +78,11 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
       });
   for (trainer::NodeId node = 0; node < allocation_.nodes(); ++node) {
     nodes_.push_back(MakeNode(scenario, world, dataset, allocation_, node, steps_done_));
-    peers_.push_back(std::make_unique<trainer::Peer>(
-        trainer::PeerConfig{node, config.scenario_hash, world_hash,
-                            [cost, node](std::int64_t step) { return cost->StepTime(node, step); }},
-        *nodes_.back(), world.table, runtime_.endpoint(node), stop_));
+    trainer::PeerConfig peer = scenarios::BuildPeerConfig(scenario, node);
+    peer.world_hash = world_hash;
+    peer.step_time = [cost, node](std::int64_t step) { return cost->StepTime(node, step); };
+    peers_.push_back(std::make_unique<trainer::Peer>(std::move(peer), *nodes_.back(), world,
+                                                     runtime_.endpoint(node), stop_));
     runtime_.Connect(node, [peer = peers_.back().get()](
                                trainer::NodeId, const trainer::Message& m) { peer->OnMessage(m); });
   }
@@ -114,8 +104,7 @@ void Simulation::Run(const std::function<void()>& tick) {
 void Calibrate(scenarios::Scenario& scenario, const trainer::World& world,
                const trainer::Dataset& dataset) {
   if (scenario.nodes.compute.kind != trainer::ComputeCost::kMeasured) return;
-  const trainer::Allocation allocation = trainer::MakeAllocation(
-      {.kind = scenario.sync.allocation}, *world.table, scenarios::NodeCount(scenario));
+  const trainer::Allocation allocation = scenarios::BuildAllocation(scenario, *world.table);
   const std::atomic<bool> stop{false};
   const auto node = MakeNode(scenario, world, dataset, allocation, 0, nullptr);
   const trainer::TrainResult result = node->TrainSteps(1, 4, stop);

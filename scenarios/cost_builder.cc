@@ -1,16 +1,36 @@
 #include "scenarios/cost_builder.h"
 
+#include <utility>
+#include <vector>
+
+#include "scenarios/sync_builder.h"
 #include "scenarios/topology_builder.h"
 #include "trainer/model/config.h"
 
 namespace spes::scenarios {
 
 trainer::CostModel BuildCostModel(const Scenario& scenario) {
-  // An owner makes weight gradients of its own experts only, one in `nodes`.
-  const double flops = trainer::TrainingFlopsPerToken(scenario.model, scenario.training.context,
-                                                      1.0 / NodeCount(scenario)) *
-                       static_cast<double>(scenario.training.sequences * scenario.training.context);
-  return {scenario.nodes.compute, NodeSpeeds(scenario), flops, scenario.seed};
+  // A node makes weight gradients of the experts that it trains only.
+  const auto flops = [&scenario](double share) {
+    return trainer::TrainingFlopsPerToken(scenario.model, scenario.training.context, share) *
+           static_cast<double>(scenario.training.sequences * scenario.training.context);
+  };
+  std::vector<double> speeds = NodeSpeeds(scenario);
+  if (scenario.nodes.compute.kind == trainer::ComputeCost::kFlops && scenario.model.experts > 0) {
+    // Whoever trains fewer experts than all is faster than the step of all of them.
+    const auto table = trainer::MakeBlockTable(scenario.model);
+    const trainer::Allocation allocation = BuildAllocation(scenario, *table);
+    for (int node = 0; node < allocation.nodes(); ++node) {
+      std::int64_t own = 0;
+      for (const trainer::BlockId id : allocation.blocks(node)) {
+        own += (*table)[id].kind == trainer::BlockKind::kExpert;
+      }
+      const double share = static_cast<double>(own) /
+                           static_cast<double>(scenario.model.experts * scenario.model.layers);
+      speeds[static_cast<std::size_t>(node)] *= flops(1) / flops(share);
+    }
+  }
+  return {scenario.nodes.compute, std::move(speeds), flops(1), scenario.seed};
 }
 
 }  // namespace spes::scenarios

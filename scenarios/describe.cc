@@ -113,6 +113,13 @@ static void Describe(TrainingSection& training, Visitor& v) {
              "clipping.",
              kNotNegative},
             &o.clip_norm);
+  v.OnValue({"routing_bias",
+             "Added at step 0 to the router's logits of the experts that a node trains, in the "
+             "choice of experts alone; falls linearly to 0.",
+             {.min = -100, .max = 100}},
+            &training.routing_bias);
+  v.OnValue({"routing_bias_length", "Step at which it reaches 0.", kNotNegative},
+            &training.routing_bias_length);
   v.OnValue({"start_from",
              "A saved world (safetensors) to start from instead of the initial one.",
              {},
@@ -125,6 +132,9 @@ static void Describe(NodeGroup& group, Visitor& v) {
   v.OnValue({"site", "Where they stand. Empty: with the coordinator."}, &group.site);
   v.OnValue({"speed", "Their speed relative to nodes.compute: 0.5 takes twice as long.", kPositive},
             &group.speed);
+  v.OnValue({"memory", "Memory of each for training, for sync.allocation: memory. 0: not known.",
+             kNotNegative, Unit::kByteSize},
+            &group.memory_bytes);
   Part(v, "link", "The access link that each of them has for itself.", group.link);
 }
 
@@ -163,44 +173,11 @@ static void Describe(NodesSection& nodes, Visitor& v) {
        "coordinator and have the default link.",
        nodes.groups);
   Part(v, "compute", "Virtual time of a training step.", nodes.compute);
-}
-
-static void Describe(trainer::MergeConfig& merge, Visitor& v) {
-  v.OnValue(
-      {"interval", "Steps between merges, a multiple of sync.every. 0: experts are never merged.",
-       kNotNegative},
-      &merge.interval);
-  v.OnValue({"alpha", "Strength of merging at step 0; it falls linearly to 0.", kShare},
-            &merge.alpha);
-  v.OnValue({"length", "Step at which the strength reaches 0.", kNotNegative}, &merge.length);
-  v.OnValue({"donors", "Most similar other experts that an expert moves towards.", AtLeast(1)},
-            &merge.donors);
-}
-
-static void Describe(SyncSection& sync, Visitor& v) {
-  using trainer::AllocationKind;
-  v.OnValue({"every", "Local steps of a round, H.", AtLeast(1)}, &sync.every);
-  OneOf<AllocationKind>(
-      v,
-      {"allocation",
-       "Which experts a node trains. contiguous: neighbours; round_robin: every "
-       "N-th, N the number of nodes."},
-      sync.allocation,
-      {{"contiguous", AllocationKind::kContiguous}, {"round_robin", AllocationKind::kRoundRobin}});
-  OneOf<AggregationWeight>(
-      v,
-      {"weight",
-       "Weight of a node in the mean of the shared parameters: equal, or by "
-       "the tokens it trained on."},
-      sync.weight, {{"equal", AggregationWeight::kEqual}, {"tokens", AggregationWeight::kTokens}});
-  Part(v, "merge", "Merge warm-up: similar experts move towards each other while young.",
-       sync.merge);
-  v.OnValue({"quorum", "Uploads that end a round. 0: those of all nodes.", kNotNegative},
-            &sync.quorum);
-  v.OnValue(
-      {"deadline", "Time after which a round ends with the uploads that are there; none: it waits.",
-       kSomeTime},
-      &sync.deadline);
+  v.OnValue({"coding_bytes_per_s",
+             "Bytes of parameters that a node or the coordinator writes down or reads back as "
+             "codes in a second; charged where sync.codec has any.",
+             kPositive},
+            &nodes.coding_bytes_per_s);
 }
 
 static void Describe(OutputSection& output, Visitor& v) {

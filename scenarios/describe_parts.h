@@ -62,6 +62,9 @@ void Many(Visitor& v, std::string_view key, std::string_view doc, std::vector<T>
             .shorthand = shorthand});
 }
 
+// In describe_sync.cc.
+void Describe(SyncSection& sync, Visitor& v);
+
 // In describe_network.cc.
 void Describe(LinkSection& link, Visitor& v);
 void Describe(NetworkSection& network, Visitor& v);

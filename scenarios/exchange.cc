@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "scenarios/sync_builder.h"
 #include "scenarios/topology_builder.h"
 
 namespace spes::scenarios {
@@ -55,8 +56,9 @@ trainer::ExchangeConfig BuildExchange(const Scenario& scenario, const sim::Topol
   const int further = static_cast<int>(scenario.network.exchange.coordinators.size());
   for (int host = hosts - further; host < hosts; ++host) config.coordinators.push_back(host);
   config.merge = scenario.sync.merge;
-  config.every = scenario.sync.every;
-  config.total_steps = scenario.training.steps;
+  config.schedule = BuildSchedule(scenario);
+  config.coding = {scenario.sync.up, scenario.sync.down,
+                   scenario.sync.moments == trainer::MomentsRule::kAveraged};
   return config;
 }
 

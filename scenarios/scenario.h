@@ -15,8 +15,12 @@
 #include "trainer/data/config.h"
 #include "trainer/model/config.h"
 #include "trainer/optim/config.h"
+#include "trainer/protocol/coordinator.h"
 #include "trainer/sync/allocation.h"
+#include "trainer/sync/codec.h"
 #include "trainer/sync/merge.h"
+#include "trainer/sync/outer.h"
+#include "trainer/sync/reduction.h"
 
 namespace spes::scenarios {
 
@@ -26,6 +30,8 @@ struct TrainingSection {
   std::int64_t micro_sequences = 0;  // of one microbatch; 0: all at once
   std::int64_t context = 128;        // tokens of a sequence
   trainer::OptimizerConfig optimizer;
+  double routing_bias = 0;               // see trainer/model_node.h
+  std::int64_t routing_bias_length = 0;  // steps
   std::string start_from;  // a saved world (safetensors) instead of the initial one
 };
 
@@ -38,8 +44,9 @@ struct LinkSection : sim::AccessLink {
 // Nodes that are alike.
 struct NodeGroup {
   int count = 1;
-  std::string site;  // empty: the coordinator's
-  double speed = 1;  // relative to nodes.compute
+  std::string site;               // empty: the coordinator's
+  double speed = 1;               // relative to nodes.compute
+  std::int64_t memory_bytes = 0;  // of each; 0: not known
   LinkSection link;
 };
 
@@ -47,17 +54,48 @@ struct NodesSection {
   int count = 0;                  // 0: the sum of the groups; otherwise it must equal it
   std::vector<NodeGroup> groups;  // none: `count` nodes with the default link at its site
   trainer::CostConfig compute;
+  double coding_bytes_per_s = 1e9;  // values that are written down or read back as codes
 };
 
-enum class AggregationWeight { kEqual, kTokens };
+enum class SyncMethod {
+  kLocal,         // nodes train steps of their own between rounds
+  kDataParallel,  // every step is a round: gradients are averaged
+};
+
+// How blocks of one kind are reduced.
+struct ReductionSection {
+  trainer::ReductionRule rule;
+  trainer::OuterConfig outer;
+};
+
+// Nodes as text: "3", "0-3,7".
+struct FrozenSection {
+  std::string nodes;
+  std::vector<std::string> parts;
+};
+
+struct RotationSection {
+  int every = 0;  // rounds; 0: never
+  trainer::RotatedMoments moments = trainer::RotatedMoments::kHandedOver;
+};
 
 struct SyncSection {
-  int every = 25;  // H, local steps per round
+  SyncMethod method = SyncMethod::kLocal;
+  trainer::ScheduleConfig schedule{.every = 25};  // its total_steps is training.steps
+  double keep_own = 0;                            // of a node's own value when it adopts another
   trainer::AllocationKind allocation = trainer::AllocationKind::kContiguous;
-  AggregationWeight weight = AggregationWeight::kEqual;
+  int replicas = 1;
+  std::vector<std::string> owners;  // [expert], nodes as text
+  std::vector<FrozenSection> frozen;
+  RotationSection rotate;
+  ReductionSection shared, experts;
+  trainer::MomentsRule moments = trainer::MomentsRule::kKept;
   trainer::MergeConfig merge;
+  trainer::CodecConfig up, down;
   int quorum = 0;                     // uploads that end a round; 0: all nodes
   std::optional<sim::Time> deadline;  // a round ends then with what has arrived
+  trainer::LateRule late = trainer::LateRule::kDrop;
+  double staleness_power = 0;
 };
 
 enum class Fidelity { kIdeal, kFluid, kHybrid, kCoarse, kPacket };

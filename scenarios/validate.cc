@@ -9,6 +9,7 @@
 
 #include "scenarios/catalogue.h"
 #include "scenarios/exchange.h"
+#include "scenarios/sync_builder.h"
 #include "scenarios/topology_builder.h"
 #include "scenarios/validate_network.h"
 
@@ -36,9 +37,6 @@ void ValidateNodes(const Scenario& s, const Origins& origins) {
                  fmt::format("hold {} nodes; at most {} are allowed", sum, kMaxNodes));
   }
   const int nodes = NodeCount(s);
-  origins.Blame(count > 0 ? "nodes.count" : "nodes.groups", "", [&] {
-    trainer::MakeAllocation({.kind = s.sync.allocation}, *trainer::MakeBlockTable(s.model), nodes);
-  });
   if (s.sync.quorum > nodes) {
     origins.Fail("sync.quorum",
                  fmt::format("is {}, but there are only {} nodes", s.sync.quorum, nodes));
@@ -59,33 +57,14 @@ void ValidateTraining(const TrainingSection& t, const Origins& origins) {
             : fmt::format("is {}, which does not divide training.sequences, {}; {} or {} would",
                           t.micro_sequences, t.sequences, below, above));
   }
+  if ((t.routing_bias != 0) != (t.routing_bias_length > 0)) {
+    origins.Fail(t.routing_bias != 0 ? "training.routing_bias" : "training.routing_bias_length",
+                 "has an effect only where routing_bias and routing_bias_length are both given");
+  }
   if (t.optimizer.decay_steps > 0 && t.optimizer.decay_steps < t.optimizer.warmup_steps) {
     origins.Fail("training.decay_steps",
                  fmt::format("is {}, before the end of the warm-up at step {}",
                              t.optimizer.decay_steps, t.optimizer.warmup_steps));
-  }
-}
-
-void ValidateMerge(const Scenario& s, const Origins& origins) {
-  const trainer::MergeConfig& merge = s.sync.merge;
-  if (merge.interval == 0) return;
-  const std::int64_t every = s.sync.every;
-  if (merge.interval % every != 0) {
-    const std::int64_t below = merge.interval / every * every;
-    origins.Fail(
-        "sync.merge.interval",
-        fmt::format(
-            "is {}, not a multiple of sync.every, {}; {} would do", merge.interval, every,
-            below > 0 ? fmt::format("{} or {}", below, below + every) : fmt::format("{}", every)));
-  }
-  if (merge.length == 0) {
-    origins.Fail("sync.merge.length",
-                 "is 0, so that nothing would ever be merged; give the step at which merging ends, "
-                 "or set sync.merge.interval to 0");
-  }
-  if (s.model.experts < 2) {
-    origins.Fail("sync.merge.interval",
-                 fmt::format("asks for merging, but the model has {} experts", s.model.experts));
   }
 }
 
@@ -169,7 +148,7 @@ void Validate(const Scenario& scenario, const Origins& origins) {
   ValidateModel(scenario.model, "model", origins);
   ValidateTraining(scenario.training, origins);
   ValidateNodes(scenario, origins);
-  ValidateMerge(scenario, origins);
+  ValidateSync(scenario, origins);
   ValidateData(scenario, origins);
   ValidateExchange(scenario, origins);
   ValidateNetwork(scenario, origins);

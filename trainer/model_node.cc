@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -21,6 +22,15 @@ namespace spes::trainer {
 
 namespace {
 
+void CheckTrainable(const BlockTable& table, const std::vector<BlockId>& ids) {
+  if (ids.empty()) throw std::invalid_argument("a node without trainable blocks");
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || ids[i] >= table.size() || (i > 0 && ids[i - 1] >= ids[i])) {
+      throw std::invalid_argument("trainable blocks must be ascending and of this model");
+    }
+  }
+}
+
 class ModelNode final : public Node {
  public:
   ModelNode(const ModelNodeConfig& config, const World& world, std::vector<BlockId> trainable,
@@ -33,18 +43,51 @@ class ModelNode final : public Node {
     parameters_.resize(static_cast<std::size_t>(table_->size()));
     for (BlockId id = 0; id < table_->size(); ++id) {
       const SharedBuffer& value = world.blocks[static_cast<std::size_t>(id)].data;
-      if (IndexOf(id) < 0) {
+      if (IndexOf(id) < 0 || config_.gradients_only) {
         Refer(id, value);
-        continue;
+      } else {
+        working_.push_back(Copy(id, value->Clone()));
+        moments_.push_back(NoMoments(id));
       }
-      auto copy = std::make_shared<Buffer>(value->Clone());
-      Parameter(id) = BlockTensor((*table_)[id], table_->dtype(), copy).requires_grad_();
-      working_.push_back(std::move(copy));
-      moments_.push_back({table_->Allocate(id), table_->Allocate(id), 0});
     }
   }
 
   const std::vector<BlockId>& trainable() const override { return trainable_; }
+
+  void SetTrainable(std::vector<BlockId> ids, bool keep_moments) override {
+    CheckTrainable(*table_, ids);
+    std::map<BlockId, std::shared_ptr<Buffer>> working;
+    std::map<BlockId, AdamMoments> moments;
+    for (std::size_t i = 0; i < working_.size(); ++i) {
+      working.emplace(trainable_[i], std::move(working_[i]));
+      moments.emplace(trainable_[i], std::move(moments_[i]));
+    }
+    const std::vector<BlockId> before = std::exchange(trainable_, std::move(ids));
+    working_.clear();
+    moments_.clear();
+    gradients_.clear();
+    for (const BlockId id : trainable_) {
+      if (config_.gradients_only) {
+        Parameter(id).requires_grad_(true);
+        continue;
+      }
+      auto own = working.extract(id);
+      working_.push_back(own ? std::move(own.mapped()) : Copy(id, Value(id)));
+      auto kept = own ? moments.extract(id) : aside_.extract(id);
+      moments_.push_back(kept ? std::move(kept.mapped()) : NoMoments(id));
+    }
+    for (const BlockId id : before) {
+      if (IndexOf(id) >= 0) continue;
+      if (config_.gradients_only) {
+        Parameter(id).requires_grad_(false);
+      } else {
+        Refer(id, std::move(working.at(id)));
+      }
+    }
+    if (keep_moments) {
+      for (auto& [id, left] : moments) aside_.insert_or_assign(id, std::move(left));
+    }
+  }
 
   TrainResult TrainSteps(std::int64_t first_step, int steps,
                          const std::atomic<bool>& stop) override {
@@ -63,15 +106,25 @@ class ModelNode final : public Node {
     return result;
   }
 
-  std::vector<NodeBlock> ReadTrainable() const override {
+  std::vector<NodeBlock> Read(std::span<const BlockId> ids, bool with_moments) const override {
     std::vector<NodeBlock> blocks;
-    for (std::size_t i = 0; i < trainable_.size(); ++i) {
-      blocks.push_back({trainable_[i], std::make_shared<const Buffer>(working_[i]->Clone())});
+    for (const BlockId id : ids) {
+      const int index = IndexOf(id);
+      if (index < 0 || (config_.gradients_only && gradients_.empty())) {
+        throw std::logic_error("a block is read that the node has not trained");
+      }
+      const auto i = static_cast<std::size_t>(index);
+      const auto copy = [](const Buffer& b) { return std::make_shared<const Buffer>(b.Clone()); };
+      blocks.push_back({id, copy(config_.gradients_only ? gradients_[i] : *working_[i])});
+      if (!with_moments || config_.gradients_only) continue;
+      blocks.back().moments = std::make_shared<const BlockMoments>(
+          BlockMoments{copy(moments_[i].first), copy(moments_[i].second), moments_[i].updates});
     }
     return blocks;
   }
 
-  void Apply(std::span<const NodeBlock> blocks) override {
+  using Node::Apply;
+  void Apply(std::span<const NodeBlock> blocks, double keep) override {
     for (const NodeBlock& block : blocks) {
       if (block.id < 0 || block.id >= table_->size() ||
           block.data->bytes() !=
@@ -82,17 +135,25 @@ class ModelNode final : public Node {
     }
     for (const NodeBlock& block : blocks) {
       const int i = IndexOf(block.id);
-      if (i < 0) {
+      if (i < 0 || config_.gradients_only) {
         Refer(block.id, block.data);
-      } else {
-        Buffer& working = *working_[static_cast<std::size_t>(i)];
-        std::memcpy(working.data(), block.data->data(), static_cast<std::size_t>(working.bytes()));
+        continue;
       }
+      Adopt(*block.data, keep, *working_[static_cast<std::size_t>(i)]);
+      if (!block.moments) continue;
+      AdamMoments& moments = moments_[static_cast<std::size_t>(i)];
+      Adopt(*block.moments->first, 0, moments.first);
+      Adopt(*block.moments->second, 0, moments.second);
+      moments.updates = block.moments->updates;
     }
   }
 
-  void ResetOptimizer() override {
-    for (AdamMoments& moments : moments_) {
+  void ResetOptimizer(std::span<const BlockId> ids) override {
+    if (config_.gradients_only) return;
+    for (const BlockId id : ids) {
+      const int i = IndexOf(id);
+      if (i < 0) continue;  // trained no more
+      AdamMoments& moments = moments_[static_cast<std::size_t>(i)];
       for (Buffer* buffer : {&moments.first, &moments.second}) {
         std::memset(buffer->data(), 0, static_cast<std::size_t>(buffer->bytes()));
       }
@@ -103,16 +164,24 @@ class ModelNode final : public Node {
   std::string Save() const override {
     StateWriter out;
     out.Number(static_cast<std::int32_t>(table_->dtype()));
-    out.Number<std::uint64_t>(trainable_.size());
+    out.Number<std::uint64_t>(working_.size());
     const auto put = [&](const Buffer& buffer) {
       out.Bytes({buffer.data(), static_cast<std::size_t>(buffer.bytes())});
     };
-    for (std::size_t i = 0; i < trainable_.size(); ++i) {
+    const auto put_moments = [&](const AdamMoments& moments) {
+      out.Number(moments.updates);
+      put(moments.first);
+      put(moments.second);
+    };
+    for (std::size_t i = 0; i < working_.size(); ++i) {
       out.Number(trainable_[i]);
-      out.Number(moments_[i].updates);
       put(*working_[i]);
-      put(moments_[i].first);
-      put(moments_[i].second);
+      put_moments(moments_[i]);
+    }
+    out.Number<std::uint64_t>(aside_.size());
+    for (const auto& [id, moments] : aside_) {
+      out.Number(id);
+      put_moments(moments);
     }
     const std::string position = data_->Position();
     out.Bytes(std::as_bytes(std::span(position)));
@@ -126,42 +195,99 @@ class ModelNode final : public Node {
     StateReader in(state);
     require(in.Number<std::int32_t>() == static_cast<std::int32_t>(table_->dtype()),
             "of another element type");
-    require(in.Number<std::uint64_t>() == trainable_.size(), "it trains other blocks");
-    struct Saved {
-      std::int64_t updates;
-      std::string_view values, first, second;
+    require(in.Number<std::uint64_t>() == working_.size(), "it trains other blocks");
+    const auto next = [&](BlockId id) {
+      const std::string_view bytes = in.Bytes();
+      require(static_cast<std::int64_t>(bytes.size()) ==
+                  (*table_)[id].buffer_elements * ElementBytes(table_->dtype()),
+              "a block has another size");
+      return bytes;
     };
-    std::vector<Saved> saved;
-    for (std::size_t i = 0; i < trainable_.size(); ++i) {
-      require(in.Number<BlockId>() == trainable_[i], "it trains other blocks");
+    struct Moments {
+      std::int64_t updates;
+      std::string_view first, second;
+    };
+    const auto next_moments = [&](BlockId id) {
       const auto updates = in.Number<std::int64_t>();
-      const auto next = [&] {
-        const std::string_view bytes = in.Bytes();
-        require(static_cast<std::int64_t>(bytes.size()) == working_[i]->bytes(),
-                "a block has another size");
-        return bytes;
-      };
-      saved.push_back({updates, next(), next(), next()});
+      const auto first = next(id);
+      return Moments{updates, first, next(id)};
+    };
+    std::vector<std::pair<std::string_view, Moments>> saved;
+    for (std::size_t i = 0; i < working_.size(); ++i) {
+      require(in.Number<BlockId>() == trainable_[i], "it trains other blocks");
+      const auto values = next(trainable_[i]);
+      saved.emplace_back(values, next_moments(trainable_[i]));
+    }
+    std::map<BlockId, Moments> aside;
+    for (auto left = in.Number<std::uint64_t>(); left > 0; --left) {
+      const auto id = in.Number<BlockId>();
+      require(id >= 0 && id < table_->size(), "it has trained blocks of another model");
+      aside.emplace(id, next_moments(id));
     }
     const std::string position(in.Bytes());
     in.ExpectEnd();
     data_->Seek(position);  // throws before anything here has changed
+    const auto set = [](std::string_view from, Buffer& to) {
+      std::memcpy(to.data(), from.data(), from.size());
+    };
+    const auto set_moments = [&set](const Moments& from, AdamMoments& to) {
+      set(from.first, to.first);
+      set(from.second, to.second);
+      to.updates = from.updates;
+    };
     for (std::size_t i = 0; i < saved.size(); ++i) {
-      const auto set = [](std::string_view from, Buffer& to) {
-        std::memcpy(to.data(), from.data(), from.size());
-      };
-      set(saved[i].values, *working_[i]);
-      set(saved[i].first, moments_[i].first);
-      set(saved[i].second, moments_[i].second);
-      moments_[i].updates = saved[i].updates;
+      set(saved[i].first, *working_[i]);
+      set_moments(saved[i].second, moments_[i]);
+    }
+    aside_.clear();
+    for (const auto& [id, moments] : aside) {
+      set_moments(moments, aside_.emplace(id, NoMoments(id)).first->second);
     }
   }
 
  private:
   at::Tensor& Parameter(BlockId id) { return parameters_[static_cast<std::size_t>(id)]; }
 
+  // Points the model at a published value, which nobody writes.
   void Refer(BlockId id, SharedBuffer value) {
     Parameter(id) = BlockTensor((*table_)[id], table_->dtype(), std::move(value));
+    if (config_.gradients_only && IndexOf(id) >= 0) Parameter(id).requires_grad_();
+  }
+
+  // A copy of the value that the model is pointed at.
+  Buffer Value(BlockId id) {
+    Buffer value = table_->Allocate(id);
+    std::memcpy(value.data(), Parameter(id).const_data_ptr(), Parameter(id).nbytes());
+    return value;
+  }
+
+  // Points the model at `value` as a working copy.
+  std::shared_ptr<Buffer> Copy(BlockId id, Buffer value) {
+    auto copy = std::make_shared<Buffer>(std::move(value));
+    Parameter(id) = BlockTensor((*table_)[id], table_->dtype(), copy).requires_grad_();
+    return copy;
+  }
+
+  AdamMoments NoMoments(BlockId id) const {
+    return {table_->Allocate(id), table_->Allocate(id), 0};
+  }
+
+  // own ← keep · own + (1 − keep) · published
+  void Adopt(const Buffer& published, double keep, Buffer& own) const {
+    if (keep == 0) {
+      std::memcpy(own.data(), published.data(), static_cast<std::size_t>(own.bytes()));
+    } else if (table_->dtype() == DType::kFloat32) {
+      Mix<float>(published, keep, own);
+    } else {
+      Mix<double>(published, keep, own);
+    }
+  }
+  template <class T>
+  static void Mix(const Buffer& published, double keep, Buffer& own) {
+    const auto from = published.as<T>();
+    const auto to = own.as<T>();
+    const T mine = static_cast<T>(keep), theirs = static_cast<T>(1 - keep);
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = mine * to[i] + theirs * from[i];
   }
 
   // The place of block `id` among the trainable ones, or −1.
@@ -195,10 +321,12 @@ class ModelNode final : public Node {
     const std::int64_t rows =
         config_.micro_sequences > 0 ? config_.micro_sequences : config_.sequences;
     const double share = static_cast<double>(rows) / static_cast<double>(config_.sequences);
+    const std::vector<double> preference = Preference(t);
     for (std::int64_t first = 0; first < config_.sequences; first += rows) {
       const auto [tokens, targets] = Microbatch(first, rows);
       const ModelLosses losses =
-          model_.Losses(parameters_, tokens, targets, config_.context, &routing);
+          model_.Losses(parameters_, tokens, targets, config_.context, &routing,
+                        preference.empty() ? nullptr : preference.data());
       losses.total.backward(at::full({}, share, losses.total.options()));
       const auto add = [share](double& sum, const at::Tensor& pair, int i) {
         if (pair.defined()) sum += share * pair[i].item<double>();
@@ -213,6 +341,22 @@ class ModelNode final : public Node {
     return record;
   }
 
+  // [L · E] factors for the choice of experts at step t; empty where it leans nowhere.
+  std::vector<double> Preference(std::int64_t t) const {
+    if (t >= config_.routing_bias_length || config_.routing_bias == 0) return {};
+    const double young =
+        1 - static_cast<double>(t) / static_cast<double>(config_.routing_bias_length);
+    const int experts = config_.model.experts;
+    std::vector<double> preference(static_cast<std::size_t>(config_.model.layers * experts), 1);
+    for (const BlockId id : trainable_) {
+      const BlockSpec& block = (*table_)[id];
+      if (block.kind != BlockKind::kExpert) continue;
+      preference[static_cast<std::size_t>(block.layer * experts + block.expert)] =
+          std::exp(config_.routing_bias * young);
+    }
+    return preference;
+  }
+
   // Clips, updates every trainable block, and gives the gradients' memory back. Returns their norm
   // before clipping.
   double Optimise(double lr) {
@@ -225,6 +369,10 @@ class ModelNode final : public Node {
           SquaredNorm(table_->dtype(), gradients.back().const_data_ptr(), gradients.back().numel());
     }
     const double norm = std::sqrt(square), factor = ClipFactor(config_.optimizer, norm);
+    if (config_.gradients_only) {
+      KeepGradients(gradients);
+      return norm;
+    }
     for (std::size_t i = 0; i < trainable_.size(); ++i) {
       AdamWUpdate(config_.optimizer, lr, factor, table_->dtype(), gradients[i].const_data_ptr(),
                   gradients[i].numel(), *working_[i], moments_[i]);
@@ -232,14 +380,24 @@ class ModelNode final : public Node {
     return norm;
   }
 
+  void KeepGradients(const std::vector<at::Tensor>& gradients) {
+    gradients_.clear();
+    for (std::size_t i = 0; i < trainable_.size(); ++i) {
+      Buffer& kept = gradients_.emplace_back(table_->Allocate(trainable_[i]));
+      std::memcpy(kept.data(), gradients[i].const_data_ptr(), gradients[i].nbytes());
+    }
+  }
+
   const ModelNodeConfig config_;
   const std::shared_ptr<const BlockTable> table_;
   const Model model_;
-  const std::vector<BlockId> trainable_;
+  std::vector<BlockId> trainable_;
   const std::unique_ptr<BatchSource> data_;
   std::vector<at::Tensor> parameters_;            // by BlockId
   std::vector<std::shared_ptr<Buffer>> working_;  // by place in trainable_
   std::vector<AdamMoments> moments_;              // likewise
+  std::map<BlockId, AdamMoments> aside_;          // of blocks trained before
+  std::vector<Buffer> gradients_;                 // by place; of a node that computes them only
   Batch batch_;
 };
 
@@ -263,12 +421,7 @@ void Check(const ModelNodeConfig& config, const World& world,
   require(world.blocks.size() == static_cast<std::size_t>(world.table->size()) &&
               world.table->dtype() == config.model.dtype,
           "the world is not one of this model");
-  require(!trainable.empty(), "a node without trainable blocks");
-  for (std::size_t i = 0; i < trainable.size(); ++i) {
-    require(trainable[i] >= 0 && trainable[i] < world.table->size() &&
-                (i == 0 || trainable[i - 1] < trainable[i]),
-            "trainable blocks must be ascending and of this model");
-  }
+  CheckTrainable(*world.table, trainable);
 }
 
 }  // namespace

@@ -21,6 +21,14 @@ struct ModelNodeConfig {
   std::int64_t micro_sequences = 0;  // of one microbatch; divides `sequences`; 0: all at once
   std::int64_t context = 128;        // T
   std::string device = "cpu";
+  // While young, a node's routing leans towards the experts that it trains: the bias on their
+  // logits, in the choice of experts alone, falls linearly from `routing_bias` at step 0 to 0 at
+  // step `routing_bias_length`.
+  double routing_bias = 0;
+  std::int64_t routing_bias_length = 0;
+  // Computes the gradients of a step and leaves the parameters alone: Read gives the gradients.
+  // Such a node refers to all published values and has no moments.
+  bool gradients_only = false;
   // Where given, counts the finished steps of all nodes that share it, for who shows progress.
   std::shared_ptr<std::atomic<std::int64_t>> steps_done = nullptr;
 };

@@ -44,21 +44,31 @@ class Node {
   // The blocks that this node trains, ascending.
   virtual const std::vector<BlockId>& trainable() const = 0;
 
+  // From now on it trains these, ascending. A block that it did not train before starts from the
+  // value it had here; one that it trains no more keeps its value until another is applied.
+  // Moments: of blocks that stay, as they are; of those that come, zero, unless `keep_moments` and
+  // the node trained them before: then those it had when it last did.
+  virtual void SetTrainable(std::vector<BlockId> ids, bool keep_moments) = 0;
+
   // Trains steps first_step … first_step + steps − 1 (the schedule's t, from 1). Blocks for the
   // duration; `stop` is looked at between steps: when set, returns early with the steps done.
   // Throws std::runtime_error when the data cannot be read.
   virtual TrainResult TrainSteps(std::int64_t first_step, int steps,
                                  const std::atomic<bool>& stop) = 0;
 
-  // Copies of the trainable blocks as they are now.
-  virtual std::vector<NodeBlock> ReadTrainable() const = 0;
+  // Copies of these blocks, all of them trainable, as they are now: of a node that trains, the
+  // values; of one that only computes gradients, those of its last step.
+  virtual std::vector<NodeBlock> Read(std::span<const BlockId> ids, bool with_moments) const = 0;
+  std::vector<NodeBlock> ReadTrainable() const { return Read(trainable(), false); }
 
-  // Adopts published values: a trainable block is copied into the node's working copy, any other is
-  // referred to. Optimiser state stays as it is.
-  virtual void Apply(std::span<const NodeBlock> blocks) = 0;
+  // Adopts published values: a trainable block becomes keep · own + (1 − keep) · published in the
+  // node's working copy, any other is referred to. Optimiser state stays as it is, except where a
+  // block comes with moments: those of a trainable one are adopted.
+  virtual void Apply(std::span<const NodeBlock> blocks, double keep) = 0;
+  void Apply(std::span<const NodeBlock> blocks) { Apply(blocks, 0); }
 
-  // Forgets the optimiser state of all blocks (after a step that was not finite).
-  virtual void ResetOptimizer() = 0;
+  // Forgets the optimiser state of these blocks.
+  virtual void ResetOptimizer(std::span<const BlockId> ids) = 0;
 
   // Everything that makes the node's future: working copy, moments and their counts, data position.
   virtual std::string Save() const = 0;

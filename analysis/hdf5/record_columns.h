@@ -61,8 +61,11 @@ struct Table<RoundRecord> {
   static constexpr auto columns = std::tuple(
       SPES_NUMBER(round), SPES_NUMBER(first_step), SPES_NUMBER(last_step), SPES_NUMBER(start_s),
       SPES_NUMBER(end_s), SPES_NUMBER(members), SPES_NUMBER(arrived), SPES_NUMBER(late),
-      SPES_NUMBER(rejected), SPES_NUMBER(up_bytes), SPES_NUMBER(down_bytes), SPES_NUMBER(alpha),
-      SPES_NUMBER(mean_ce), SPES_NUMBER(update_norm));
+      SPES_NUMBER(rejected), SPES_NUMBER(up_bytes), SPES_NUMBER(down_bytes),
+      SPES_NUMBER(up_shared_bytes), SPES_NUMBER(up_expert_bytes), SPES_NUMBER(up_moment_bytes),
+      SPES_NUMBER(down_shared_bytes), SPES_NUMBER(down_expert_bytes),
+      SPES_NUMBER(down_moment_bytes), SPES_NUMBER(alpha), SPES_NUMBER(mean_ce),
+      SPES_NUMBER(update_norm), SPES_NUMBER(spread));
 };
 
 template <>
@@ -72,7 +75,7 @@ struct Table<NodeRoundRecord> {
   static constexpr auto columns = std::tuple(
       SPES_NUMBER(round), SPES_NUMBER(node), SPES_NUMBER(start_s), SPES_NUMBER(compute_s),
       SPES_NUMBER(up_s), SPES_NUMBER(wait_s), SPES_NUMBER(down_s), SPES_NUMBER(up_bytes),
-      SPES_NUMBER(down_bytes), SPES_NUMBER(arrived), SPES_NUMBER(late));
+      SPES_NUMBER(down_bytes), SPES_NUMBER(arrived), SPES_NUMBER(late), SPES_NUMBER(drift));
 };
 
 template <>
@@ -101,10 +104,10 @@ template <>
 struct Table<ExpertRecord> {
   using Row = ExpertRecord;
   static constexpr const char* name = "experts";
-  static constexpr auto columns =
-      std::tuple(SPES_NUMBER(round), SPES_NUMBER(layer), SPES_NUMBER(expert), SPES_NUMBER(owner),
-                 SPES_NUMBER(routed_share), SPES_NUMBER(update_norm),
-                 SPES_NUMBER(nearest_similarity), SPES_NUMBER(nearest), SPES_NUMBER(staleness));
+  static constexpr auto columns = std::tuple(
+      SPES_NUMBER(round), SPES_NUMBER(layer), SPES_NUMBER(expert), SPES_NUMBER(owner),
+      SPES_NUMBER(routed_share), SPES_NUMBER(update_norm), SPES_NUMBER(nearest_similarity),
+      SPES_NUMBER(nearest), SPES_NUMBER(merged_similarity), SPES_NUMBER(staleness));
 };
 
 template <>

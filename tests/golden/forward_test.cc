@@ -45,7 +45,7 @@ class Forward : public ::testing::TestWithParam<const char*> {
     run.losses =
         Model(config, table, 12)
             .Losses(parameters, rows.narrow(1, 0, 12).flatten().contiguous(),
-                    rows.narrow(1, 1, 12).flatten().contiguous(), 12, &run.counts, &run.trace);
+                    rows.narrow(1, 1, 12).flatten().contiguous(), 12, &run.counts, nullptr, &run.trace);
     run.losses.total.backward();
     run.gradients.table = table;
     for (BlockId id = 0; id < table->size(); ++id) {

@@ -66,12 +66,12 @@ void RunTrajectory(const GoldenFile& file, int workers, Trajectory& out) {
 
   CoordinatorConfig config;
   config.scenario_hash = "golden";
-  config.total_steps = steps;
-  config.every = static_cast<std::int64_t>(number("H"));
-  config.merge.interval = static_cast<std::int64_t>(number("merge_every"));
-  config.merge.alpha = number("alpha0");
-  config.merge.length = static_cast<std::int64_t>(number("T_merge"));
-  config.merge.donors = static_cast<int>(number("topk"));
+  config.schedule = {.total_steps = steps, .every = static_cast<int>(number("H"))};
+  MergeConfig& merge = config.update.merge;
+  merge.interval = static_cast<std::int64_t>(number("merge_every"));
+  merge.alpha = number("alpha0");
+  merge.length = static_cast<std::int64_t>(number("T_merge"));
+  merge.donors = static_cast<int>(number("topk"));
   const Allocation allocation =
       MakeAllocation({.kind = AllocationKind::kContiguous}, *table, nodes);
   Coordinator coordinator(config, allocation, initial, runtime.endpoint(kCoordinator), out.recorder,
@@ -98,7 +98,7 @@ void RunTrajectory(const GoldenFile& file, int workers, Trajectory& out) {
     peers.push_back(std::make_unique<Peer>(
         PeerConfig{n, "golden", WorldHash(initial),
                    [](std::int64_t) { return std::chrono::milliseconds(100); }},
-        *node_list.back(), table, runtime.endpoint(n), stop));
+        *node_list.back(), initial, runtime.endpoint(n), stop));
     runtime.Connect(n,
                     [peer = peers.back().get()](NodeId, const Message& m) { peer->OnMessage(m); });
   }

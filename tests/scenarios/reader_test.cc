@@ -20,7 +20,8 @@ TEST(Reader, SetsWhatTheTextNamesAndLeavesDefaults) {
       "  groups:\n"
       "    - {count: 1, speed: 2, link: {down: 1.5 Gbps, up: 20 Mbps, rtt: 40 ms, loss: 0.01}}\n"
       "    - {}\n"
-      "sync: {every: 10, allocation: round_robin, weight: tokens, quorum: 1, deadline: 2.5 min}\n"
+      "sync: {every: 10, allocation: round_robin, reduction: {shared: {kind: token_mean}}, quorum: "
+      "1, deadline: 2.5 min}\n"
       "network: {fidelity: ideal, tcp: {congestion: reno, stall_timeout: 90 s}}\n"
       "output: {log: x.h5, links_every: 10 s}\n");
   EXPECT_EQ(s.name, "s");
@@ -44,9 +45,9 @@ TEST(Reader, SetsWhatTheTextNamesAndLeavesDefaults) {
   EXPECT_EQ(s.nodes.groups[0].link.rtt, milliseconds(40));
   EXPECT_EQ(s.nodes.groups[0].link.loss, 0.01);
   EXPECT_EQ(s.nodes.groups[1].link.down_bps, 1e9);
-  EXPECT_EQ(s.sync.every, 10);
+  EXPECT_EQ(s.sync.schedule.every, 10);
   EXPECT_EQ(s.sync.allocation, trainer::AllocationKind::kRoundRobin);
-  EXPECT_EQ(s.sync.weight, AggregationWeight::kTokens);
+  EXPECT_EQ(s.sync.shared.rule.kind, trainer::ReductionKind::kTokenMean);
   EXPECT_EQ(s.sync.quorum, 1);
   EXPECT_EQ(s.sync.deadline, milliseconds(150'000));
   EXPECT_EQ(s.network.fidelity, Fidelity::kIdeal);
@@ -177,7 +178,7 @@ TEST(Overrides, ApplyOnTopInOrder) {
       Parse(kSmall, {"sync.every=50", "sync.every=20", "training.steps=9",
                      "nodes.compute.step_time=2 s", "sync={quorum: 1}", "model.qk_norm=none",
                      "data.domains.0.name=other", "sync.deadline=3 min", "name=mine"});
-  EXPECT_EQ(s.sync.every, 20);
+  EXPECT_EQ(s.sync.schedule.every, 20);
   EXPECT_EQ(s.sync.quorum, 1);
   EXPECT_EQ(s.training.steps, 9);
   EXPECT_EQ(s.nodes.compute.step_time, milliseconds(2000));
@@ -269,7 +270,7 @@ TEST(Files, AScenarioMayBuildOnAnother) {
   const Scenario s = ReadScenario(file);
   EXPECT_EQ(s.name, "variant");
   EXPECT_EQ(s.seed, 9u);
-  EXPECT_EQ(s.sync.every, 10);
+  EXPECT_EQ(s.sync.schedule.every, 10);
   EXPECT_EQ(s.nodes.count, 2);
   EXPECT_EQ(ReadScenario(folder.Path("base.yaml")).name, "base name");
 }

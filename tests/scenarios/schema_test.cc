@@ -72,7 +72,8 @@ TEST(Schema, SaysTypesLimitsNamesAndDefaults) {
   EXPECT_EQ(field("training", "lr").at("type"), "number");
   EXPECT_EQ(field("training", "lr").at("exclusiveMinimum"), 0);
   EXPECT_EQ(field("data", "held_out").at("exclusiveMaximum"), 1);
-  EXPECT_EQ(field("sync", "allocation").at("enum"), Json({"contiguous", "round_robin"}));
+  EXPECT_EQ(field("sync", "allocation").at("enum"),
+            Json({"contiguous", "round_robin", "all", "memory", "load", "bandwidth", "list"}));
   EXPECT_EQ(field("sync", "allocation").at("default"), "contiguous");
   EXPECT_EQ(field("sync", "deadline").at("default"), "none");
   EXPECT_EQ(field("network", "fidelity").at("default"), "packet");

@@ -67,10 +67,10 @@ TEST_F(StudyTest, AGridIsEveryCombinationOfValuesAndSeeds) {
   const Scenario first = ScenarioOf(study, runs[0]), last = ScenarioOf(study, runs[7]);
   EXPECT_EQ(first.name, runs[0].name);
   EXPECT_EQ(first.training.steps, 20);
-  EXPECT_EQ(first.sync.every, 5);
+  EXPECT_EQ(first.sync.schedule.every, 5);
   EXPECT_EQ(first.sync.merge.interval, 0);
   EXPECT_EQ(first.seed, 1u);
-  EXPECT_EQ(last.sync.every, 10);
+  EXPECT_EQ(last.sync.schedule.every, 10);
   EXPECT_EQ(last.sync.merge.interval, 20);
   EXPECT_EQ(last.sync.merge.alpha, 0.2);
   EXPECT_EQ(last.seed, 7u);
@@ -131,7 +131,7 @@ constexpr const char* kRandom =
     "  - {key: training.lr, range: {from: 1e-4, to: 1e-2, log: true}}\n"
     "  - {key: sync.every, range: {from: 2, to: 9, whole: true}}\n"
     "  - {key: nodes.compute.step_time, range: {from: 10 ms, to: 20 ms}}\n"
-    "  - {key: sync.weight, values: [equal, tokens]}\n";
+    "  - {key: sync.moments, values: [kept, reset]}\n";
 
 TEST_F(StudyTest, DrawsCoverTheirRanges) {
   const Study study = Read(std::string(kRandom) + "samples: 800\nset: {sync.merge.interval: 0}\n");
@@ -155,7 +155,7 @@ TEST_F(StudyTest, DrawsCoverTheirRanges) {
   ASSERT_EQ(every.size(), 8u);
   for (const auto& [value, count] : every) EXPECT_NEAR(count, 100, 40) << value;
   EXPECT_EQ(every.begin()->first, 2);
-  EXPECT_NEAR(weights["equal"], 400, 57);
+  EXPECT_NEAR(weights["kept"], 400, 57);
   EXPECT_NO_THROW(ScenarioOf(study, StudyRuns(study)[5]));
 }
 

@@ -16,10 +16,11 @@ namespace {
 // A node on its way through its rounds.
 struct State {
   bool computed = false;
-  sim::Time ready{0};      // when it had computed
-  int moving = 0;          // transfers from or to it under way
-  sim::Time since{0};      // when the first of them began
-  sim::Time exchanged{0};  // in this round, after it had computed
+  sim::Time ready{0};        // when it had computed
+  int moving = 0;            // transfers from or to it under way
+  sim::Time since{0};        // when the first of them began
+  sim::Time exchanged{0};    // in this round, after it had computed
+  sim::Time ahead_until{0};  // steps of the next round are trained until then
 };
 
 class Forecaster {
@@ -85,21 +86,29 @@ class Forecaster {
   State& state(int node) { return states_[static_cast<std::size_t>(node)]; }
   NodeForecast& sums(int node) { return forecast_.nodes[static_cast<std::size_t>(node)]; }
 
-  void Begin(NodeId node, std::int32_t round) {
-    state(node).computed = false;
-    state(node).exchanged = sim::Time{0};
+  sim::Time StepsTime(NodeId node, std::int64_t first, std::int64_t steps) {
     sim::Time charged{0};
-    const std::int64_t before = (round - 1) * config_.every;
-    for (std::int64_t step = 1; step <= config_.every; ++step) {
-      charged += config_.step_time(node, before + step);
-    }
+    for (std::int64_t i = 0; i < steps; ++i) charged += config_.step_time(node, first + i);
     sums(node).compute_s += sim::ToSeconds(charged);
-    loop_.After(charged, [this, node, round] { OnComputed(node, round); });
+    return charged;
+  }
+
+  void Begin(NodeId node, std::int32_t round) {
+    State& s = state(node);
+    s.computed = false;
+    s.exchanged = sim::Time{0};
+    const RoundPlan& plan = schedule_.rounds().round(round);
+    const int done = round > 1 ? schedule_.rounds().round(round - 1).ahead : 0;
+    const sim::Time begins = std::max(sim::Time{0}, s.ahead_until - loop_.Now());
+    const sim::Time charged = StepsTime(node, plan.first_step + done, plan.steps - done);
+    loop_.After(begins + charged, [this, node, round] { OnComputed(node, round); });
   }
 
   void OnComputed(NodeId node, std::int32_t round) {
     state(node).computed = true;
     state(node).ready = loop_.Now();
+    const RoundPlan& plan = schedule_.rounds().round(round);
+    state(node).ahead_until = loop_.Now() + StepsTime(node, plan.last_step() + 1, plan.ahead);
     const std::size_t odd = static_cast<std::size_t>(round % 2);
     sim::PlanRunner& runner = *runners_[static_cast<std::size_t>(schedule_.KindOf(round))][odd];
     if (round_[odd] != round) {
@@ -134,8 +143,11 @@ class Forecaster {
   void Next(NodeId node, std::int32_t round) {
     const State& s = state(node);
     NodeForecast& sum = sums(node);
-    sum.exchange_s += sim::ToSeconds(s.exchanged);
-    sum.wait_s += sim::ToSeconds(loop_.Now() - s.ready - s.exchanged);
+    // What it trained ahead counts as computation, not as exchange or waiting.
+    const sim::Time idle = std::max(sim::Time{0}, loop_.Now() - std::max(s.ready, s.ahead_until));
+    const sim::Time exchanged = std::min(idle, s.exchanged);
+    sum.exchange_s += sim::ToSeconds(exchanged);
+    sum.wait_s += sim::ToSeconds(idle - exchanged);
     const sim::HostBytes& bytes = schedule_.BytesOf(node, round);
     sum.up_bytes += bytes.up;
     sum.down_bytes += bytes.down;

@@ -13,8 +13,7 @@
 namespace spes::trainer {
 
 struct ForecastConfig {
-  std::int32_t rounds = 1;
-  std::int64_t every = 1;                                              // steps of a round
+  std::int32_t rounds = 1;                                             // at most the schedule's
   std::function<sim::Time(NodeId node, std::int64_t step)> step_time;  // steps from 1
   int streams = 1;
   int sends = 0;  // transfers of a host at once, 0: no limit
@@ -54,8 +53,8 @@ struct Forecast {
 // Rounds from virtual time 0 by `schedule`, whose hosts must be the first of `network`'s. With the
 // pattern coordinator a node begins its next round as soon as it has its values, as in training;
 // with any other when all have, for there the coordinator ends the round when it has word from
-// everyone. Throws std::runtime_error with one line that names round and hosts when a transfer
-// fails.
+// everyone. Steps that a round may train ahead are trained while its exchange goes on. Throws
+// std::runtime_error with one line that names round and hosts when a transfer fails.
 Forecast MakeForecast(const ExchangeSchedule& schedule, const ForecastConfig& config,
                       sim::Network& network);
 

@@ -109,6 +109,13 @@ std::int64_t ActiveElements(const ModelConfig& c) {
   return MakeBlockTable(c)->SharedElements() + ActiveExpertElements(c);
 }
 
+std::int64_t ActivationElements(const ModelConfig& c, std::int64_t tokens) {
+  const std::int64_t query = c.heads * c.HeadWidth(), kv = c.kv_heads * c.HeadWidth();
+  const std::int64_t inner = c.expert_width * (c.experts > 0 ? c.experts_per_token : 1);
+  const std::int64_t layer = 4 * c.width + 3 * query + 3 * kv + c.experts + 2 * inner;
+  return tokens * (c.layers * layer + 2 * c.vocabulary + 8 * c.width);
+}
+
 double TrainingFlopsPerToken(const ModelConfig& c, std::int64_t context, double trainable_experts) {
   const double attention = 12.0 * c.layers * static_cast<double>(c.heads * c.HeadWidth()) *
                            static_cast<double>(context) / 2;

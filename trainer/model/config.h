@@ -47,6 +47,12 @@ std::shared_ptr<const BlockTable> MakeBlockTable(const ModelConfig& config);
 // Parameters that one token passes through: all shared ones and K experts per layer.
 std::int64_t ActiveElements(const ModelConfig& config);
 
+// Elements that the forward pass of `tokens` tokens keeps for the backward pass, and the largest
+// ones that this adds: per token and layer four hidden states, queries, keys and values (and two of
+// them once more turned), attention's output, the router's probabilities and two inner states for
+// each of the token's experts; and the logits with their gradient.
+std::int64_t ActivationElements(const ModelConfig& config, std::int64_t tokens);
+
 // Floating-point operations of one training step (forward and backward) per token of a sequence of
 // `context` tokens: 2 per element of the active matrices for the product itself, 2 for the gradient
 // of its input, 2 for the gradient of the matrix, and attention's 12·L·heads·head_width·context/2.

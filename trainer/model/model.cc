@@ -85,7 +85,7 @@ at::Tensor Model::Attend(const Layer& layer, std::span<const at::Tensor> paramet
 
 at::Tensor Model::FeedForward(std::size_t l, std::span<const at::Tensor> parameters,
                               const at::Tensor& h, ModelLosses& losses, RoutingCounts* counts,
-                              ModelTrace* trace) const {
+                              const double* preference, ModelTrace* trace) const {
   const auto p = [&](BlockId id) { return parameters[static_cast<std::size_t>(id)]; };
   const Layer& layer = layers_[l];
   if (layer.experts.empty()) {
@@ -96,7 +96,8 @@ at::Tensor Model::FeedForward(std::size_t l, std::span<const at::Tensor> paramet
   const Routing routing = Route(logits, {.experts_per_token = config_.experts_per_token,
                                          .renormalise = config_.renormalise_top_k,
                                          .load_balance = config_.load_balance_loss / config_.layers,
-                                         .z = config_.router_z_loss});
+                                         .z = config_.router_z_loss,
+                                         .preference = preference});
   losses.router = losses.router.defined() ? losses.router + routing.losses : routing.losses;
   if (counts != nullptr) Count(routing, l, *counts);
   if (trace != nullptr) trace->router_logits.push_back(logits.detach());
@@ -108,7 +109,7 @@ at::Tensor Model::FeedForward(std::size_t l, std::span<const at::Tensor> paramet
 
 ModelLosses Model::Losses(std::span<const at::Tensor> parameters, const at::Tensor& tokens,
                           const at::Tensor& targets, std::int64_t context, RoutingCounts* counts,
-                          ModelTrace* trace) const {
+                          const double* preference, ModelTrace* trace) const {
   const auto p = [&](BlockId id) { return parameters[static_cast<std::size_t>(id)]; };
   const at::Tensor rotary = rotary_.narrow(0, 0, context);
   ModelLosses losses;
@@ -121,7 +122,10 @@ ModelLosses Model::Losses(std::span<const at::Tensor> parameters, const at::Tens
   };
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     add(Attend(layers_[l], parameters, h, rotary), layers_[l].ffn_norm);
-    add(FeedForward(l, parameters, h, losses, counts, trace),
+    const double* of_layer = preference != nullptr
+                                 ? preference + l * static_cast<std::size_t>(config_.experts)
+                                 : nullptr;
+    add(FeedForward(l, parameters, h, losses, counts, of_layer, trace),
         l + 1 < layers_.size() ? layers_[l + 1].attn_norm : final_norm_);
   }
   if (counts != nullptr) counts->tokens += tokens.size(0);

@@ -35,11 +35,13 @@ class Model {
 
   // tokens and targets [N] int32, sequences of `context` tokens one behind the other; parameters
   // as BlockTensor makes them, by BlockId: those that require a gradient get it from
-  // total.backward(). `counts`, if given, has one row per layer and is added to. Throws
-  // std::runtime_error on a token outside the vocabulary.
+  // total.backward(). `counts`, if given, has one row per layer and is added to. `preference`, if
+  // given, is [L · E]: see RouterOptions. Throws std::runtime_error on a token outside the
+  // vocabulary.
   ModelLosses Losses(std::span<const at::Tensor> parameters, const at::Tensor& tokens,
                      const at::Tensor& targets, std::int64_t context,
-                     RoutingCounts* counts = nullptr, ModelTrace* trace = nullptr) const;
+                     RoutingCounts* counts = nullptr, const double* preference = nullptr,
+                     ModelTrace* trace = nullptr) const;
 
  private:
   struct Layer {
@@ -53,7 +55,8 @@ class Model {
   at::Tensor Attend(const Layer& layer, std::span<const at::Tensor> parameters, const at::Tensor& h,
                     const at::Tensor& rotary) const;
   at::Tensor FeedForward(std::size_t l, std::span<const at::Tensor> parameters, const at::Tensor& h,
-                         ModelLosses& losses, RoutingCounts* counts, ModelTrace* trace) const;
+                         ModelLosses& losses, RoutingCounts* counts, const double* preference,
+                         ModelTrace* trace) const;
 
   ModelConfig config_;
   std::vector<Layer> layers_;

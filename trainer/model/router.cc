@@ -24,11 +24,16 @@ T SoftmaxRow(const T* __restrict z, std::int64_t n, T* __restrict p) {
   return largest + std::log(sum);
 }
 
-// Indices of the k largest of n probabilities, largest first, ties to the lower index; `scratch`
-// [n]. Without any that equals the largest, which only NaN can bring about: the first k.
+// Indices of the k largest of n probabilities times `preference`, largest first, ties to the lower
+// index; `scratch` [n]. Without any that equals the largest, which only NaN can bring about: the
+// first k.
 template <class T>
-void TopK(const T* p, std::int64_t n, std::int64_t k, T* scratch, std::int32_t* best) {
+void TopK(const T* p, const double* preference, std::int64_t n, std::int64_t k, T* scratch,
+          std::int32_t* best) {
   std::copy(p, p + n, scratch);
+  for (std::int64_t i = 0; preference != nullptr && i < n; ++i) {
+    scratch[i] *= static_cast<T>(preference[i]);
+  }
   for (std::int64_t rank = 0; rank < k; ++rank) {
     const T* found = std::find(scratch, scratch + n, Max(scratch, n));
     const std::int64_t e = found == scratch + n ? rank : found - scratch;
@@ -72,7 +77,7 @@ struct Router : torch::autograd::Function<Router> {
         for (std::int64_t e = 0; e < E; ++e) {
           mass[static_cast<std::size_t>(e)] += static_cast<double>(p[n * E + e]);
         }
-        TopK(p + n * E, E, K, spare, best + n * K);
+        TopK(p + n * E, options.preference, E, K, spare, best + n * K);
         scalar_t sum = 0;
         for (std::int64_t k = 0; k < K; ++k) sum += w[n * K + k] = p[n * E + best[n * K + k]];
         for (std::int64_t k = 0; options.renormalise && k < K; ++k) w[n * K + k] /= sum;

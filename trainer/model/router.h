@@ -13,6 +13,9 @@ struct RouterOptions {
   bool renormalise = false;            // the K weights sum to 1
   double load_balance = 0;             // factor of E · Σ f P of this layer
   double z = 0;                        // factor of mean(logsumexp²) of this layer
+  // [E], positive: what the probabilities are multiplied by when the K best are chosen, and only
+  // then (a bias b on the logits is a factor of exp b). Null: 1.
+  const double* preference = nullptr;
 };
 
 // The T·B·K routed slots in the order of their experts, tokens ascending within each.

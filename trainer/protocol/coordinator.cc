@@ -27,19 +27,21 @@ Coordinator::Coordinator(CoordinatorConfig config, Allocation allocation, World 
     : config_(std::move(config)),
       allocation_(std::move(allocation)),
       table_(initial.table),
-      world_(std::move(initial)),
-      initial_hash_(WorldHash(world_)),
+      schedule_(config_.schedule, *table_),
+      published_{std::move(initial), {}, {}, NeedsBase(config_.update.codec)},
+      updater_(config_.update, table_),
+      initial_hash_(WorldHash(published_.world)),
       runtime_(runtime),
       recorder_(recorder),
       on_published_(std::move(on_published)),
       members_(static_cast<std::size_t>(allocation_.nodes())),
-      delivered_(world_.blocks.size(), 0) {
+      log_(table_, recorder) {
+  published_.codes.resize(published_.world.blocks.size());
+  published_.moments.resize(published_.world.blocks.size());
   if (!config_.charge) {
     config_.charge = [this](NodeId, const Message& message) { return WireBytes(message, *table_); };
   }
-  for (BlockId id = 0; id < table_->size(); ++id)
-    owners_.push_back(allocation_.trainers(id).front());
-  on_published_({0, 0, sim::ToSeconds(runtime_.Now()), 0, world_});
+  on_published_({0, 0, sim::ToSeconds(runtime_.Now()), 0, published_.world});
 }
 
 void Coordinator::OnMessage(NodeId from, const Message& message) {
@@ -75,7 +77,8 @@ void Coordinator::On(NodeId from, const Join& m) {
   peer.state = MemberState::kIdle;
   peer.incarnation = m.incarnation;
   // Who starts from the same model holds version 0 of everything; others need all values.
-  peer.held.assign(world_.blocks.size(), m.world_hash == initial_hash_ ? 0 : kNone);
+  peer.held = HeldBlocks(published_.world.blocks.size(),
+                         m.world_hash == initial_hash_ ? 0 : HeldBlocks::kNone);
   Event(from, "join", "");
   if (committed_round_ == 0 && !reduction_) {
     if (!deadline_timer_) ArmDeadline();
@@ -83,9 +86,9 @@ void Coordinator::On(NodeId from, const Join& m) {
   }
   // A latecomer takes part in the round at hand, unless it has been part of it before.
   if (closing_ || (reduction_ && settled_[static_cast<std::size_t>(from)])) return;
-  const std::int64_t before = bytes_so_far_;
+  const Counted before = down_so_far_;
   SendOrder(from);
-  record_.down_bytes += bytes_so_far_ - before;
+  CountDown(before);
 }
 
 // The first round begins once every peer has joined or is known to be lost, or at the deadline with
@@ -97,41 +100,42 @@ void Coordinator::MaybeBegin() {
   };
   if (count(MemberState::kIdle) == 0) return;
   if (count(MemberState::kAbsent) > 0 && !deadline_passed_) return;
+  const Counted before;  // what was sent to those who joined counts as well
   BeginRound();
-  record_.down_bytes += bytes_so_far_;
+  CountDown(before);
 }
 
 // Ordering.
 
-std::int32_t Coordinator::total_rounds() const {
-  return static_cast<std::int32_t>((config_.total_steps + config_.every - 1) / config_.every);
-}
-
 // Opens the next round and sends its order to everyone who waits for one.
 void Coordinator::BeginRound() {
-  order_.round = committed_round_ + 1;
-  order_.first_step = committed_step_ + 1;
-  order_.steps =
-      static_cast<std::int32_t>(std::min(config_.every, config_.total_steps - committed_step_));
+  const std::int32_t round = committed_round_ + 1;
+  const RoundPlan& plan = schedule_.round(round);
+  if (MayChange(config_.allocation, round)) {
+    allocation_ = AllocationOfRound(config_.allocation, *table_, allocation_.nodes(),
+                                    config_.capacities, round, log_.load());
+  }
+  order_ = {};
+  order_.span = {round, plan.first_step, plan.steps};
+  order_.ahead = plan.ahead;
+  const bool hand_over = config_.allocation.moments == RotatedMoments::kHandedOver &&
+                         round < schedule_.rounds() && MayChange(config_.allocation, round + 1);
+  order_.moments = config_.moments == MomentsRule::kAveraged ? MomentsSent::kAll
+                   : hand_over                               ? MomentsSent::kExperts
+                                                             : MomentsSent::kNone;
   std::vector<int> nodes(members_.size());
   std::iota(nodes.begin(), nodes.end(), 0);
-  const ReductionRule rule{config_.weigh_by_tokens ? ReductionKind::kTokenMean
-                                                   : ReductionKind::kMean};
-  reduction_ = std::make_unique<Reduction>(ReductionConfig{rule, rule}, allocation_, world_,
+  reduction_ = std::make_unique<Reduction>(config_.reduction, allocation_, published_.world,
                                            std::move(nodes));
   settled_.assign(members_.size(), false);
   closing_ = false;
-  ce_sum_ = 0;
-  ce_steps_ = 0;
-  routing_ = {};
+  decoded_bytes_ = 0;
   last_rejection_.clear();
-  record_ = {};
-  record_.round = order_.round;
-  record_.first_step = order_.first_step;
-  record_.last_step = order_.first_step + order_.steps - 1;
-  record_.start_s = NowSeconds();
+  log_.Begin(round, plan, NowSeconds());
+  for (const auto& [from, offer] : std::exchange(for_next_, {})) Accept(from, offer);
   SendOrders();
   ArmDeadline();
+  MaybeCloseRound();
 }
 
 void Coordinator::ArmDeadline() {
@@ -154,69 +158,72 @@ void Coordinator::OnDeadline() {
 
 void Coordinator::SendOrders() {
   for (NodeId node = 0; node < allocation_.nodes(); ++node) {
-    if (member(node).state == MemberState::kIdle) SendOrder(node);
+    const bool waits = member(node).state == MemberState::kIdle;
+    if (waits && (!reduction_ || !settled_[static_cast<std::size_t>(node)])) SendOrder(node);
   }
+}
+
+// The order of the round at hand as it is for one peer.
+RoundOrder Coordinator::OrderFor(NodeId to, Member& peer) {
+  RoundOrder order = order_;
+  const std::vector<BlockId>& own = allocation_.blocks(to);
+  if (config_.allocation.rotate_every > 0 && peer.trains != own) order.trains = peer.trains = own;
+  peer.asked.clear();
+  for (const BlockId id : own) {
+    if (schedule_.IsDue(order.span.round, id)) peer.asked.push_back(id);
+  }
+  if (peer.asked != own) order.blocks = peer.asked;
+  return order;
 }
 
 // To a peer that waits: what was published and what it lacks of it, and the order of the round at
 // hand; or word that the run is over. The last world stays with the coordinator.
 void Coordinator::SendOrder(NodeId to) {
   Member& peer = member(to);
-  const std::int64_t before = bytes_so_far_;
+  const std::int64_t before = down_so_far_.all;
   if (AllStepsDone()) {
     peer.state = MemberState::kReleased;
     Send(to, Update{committed_round_, WaitSeconds(peer), false, {}, std::nullopt});
   } else {
     peer.state = MemberState::kTraining;
-    peer.round = order_.round;
+    peer.round = order_.span.round;
     peer.damaged = 0;
     peer.up_bytes = 0;
-    ++record_.members;
+    ++log_.record.members;
+    RoundOrder order = OrderFor(to, peer);
+    auto blocks = peer.held.TakeMissing(published_, allocation_.blocks(to));
     if (peer.admitted) {
       Send(to, Update{committed_round_, WaitSeconds(peer), std::exchange(peer.reset, false),
-                      TakeMissing(peer), order_});
+                      std::move(blocks), std::move(order)});
     } else {
       peer.admitted = true;
-      Send(to, Admit{TakeMissing(peer), order_});
+      Send(to, Admit{std::move(blocks), std::move(order)});
     }
   }
   if (peer.record.round == 0) return;  // it has no result yet
   peer.record.wait_s = WaitSeconds(peer);
-  peer.record.down_bytes = bytes_so_far_ - before;
+  peer.record.down_bytes = down_so_far_.all - before;
   peer.unconfirmed[committed_round_] = std::exchange(peer.record, {});
-}
-
-// The blocks whose published value the peer does not hold; from now on it does.
-std::vector<SentBlock> Coordinator::TakeMissing(Member& peer) {
-  std::vector<SentBlock> blocks;
-  for (BlockId id = 0; id < table_->size(); ++id) {
-    const PublishedBlock& published = world_.blocks[static_cast<std::size_t>(id)];
-    Version& held = peer.held[static_cast<std::size_t>(id)];
-    if (held == published.version) continue;
-    blocks.push_back({id, published.version, published.data});
-    held = published.version;
-  }
-  return blocks;
 }
 
 // Collecting.
 
 void Coordinator::On(NodeId from, const Offer& m) {
   Member& peer = member(from);
-  const auto fault = CheckOffer(m, order_, allocation_.blocks(from), *table_);
+  const auto fault = CheckOffer(m, order_.span, peer.asked, *table_);
   // What is not of this model has no size that could be counted.
   const bool sized = !fault || fault->reason != RejectReason::kUnexpected;
   const std::int64_t bytes = sized ? config_.charge(from, m) : kFrameBytes;
-  bytes_so_far_ += bytes;
-  record_.up_bytes += bytes;
-  if (peer.state != MemberState::kTraining || m.order.round != peer.round) {
-    return Refuse(from, RejectReason::kUnexpected, m.order.round,
-                  fmt::format("no result of round {} is awaited from it", m.order.round));
+  up_so_far_ += bytes;
+  log_.record.up_bytes += bytes;
+  if (peer.state != MemberState::kTraining || m.span.round != peer.round) {
+    return Refuse(from, RejectReason::kUnexpected, m.span.round,
+                  fmt::format("no result of round {} is awaited from it", m.span.round));
   }
   peer.up_bytes += bytes;
-  const bool late = closing_ || !reduction_ || m.order.round != order_.round;
+  const bool late = closing_ || !reduction_ || m.span.round != order_.span.round;
   if (fault) {
-    Refuse(from, fault->reason, m.order.round, fault->detail);
+    Refuse(from, fault->reason, m.span.round, fault->detail);
     const bool again = fault->reason == RejectReason::kCorrupt && !late;
     if (again && ++peer.damaged < kMaxDamagedUploads) return;
     peer.reset = fault->reason == RejectReason::kNotFinite;
@@ -225,27 +232,18 @@ void Coordinator::On(NodeId from, const Offer& m) {
 
   peer.state = MemberState::kIdle;
   peer.arrived = runtime_.Now();
-  for (const BlockId id : allocation_.blocks(from)) peer.held[static_cast<std::size_t>(id)] = kNone;
+  peer.held.Trained(peer.asked);
   peer.record = {};
-  peer.record.round = m.order.round;
+  peer.record.round = m.span.round;
   peer.record.node = from;
   peer.record.start_s = m.start_s;
   peer.record.compute_s = m.compute_s;
   peer.record.up_bytes = peer.up_bytes;
 
-  if (late) {  // its round went on without it
-    ++record_.late;
-    peer.record.late = 1;
-    Event(from, "late", fmt::format("result of round {}", m.order.round));
-    if (closing_) return;  // the next round begins in a moment
-    const std::int64_t before = bytes_so_far_;
-    SendOrder(from);
-    record_.down_bytes += bytes_so_far_ - before;
-    return;
-  }
-  settled_[static_cast<std::size_t>(from)] = true;
+  if (late) return OnLate(from, m, !fault);
   if (fault) {
-    ++record_.rejected;
+    settled_[static_cast<std::size_t>(from)] = true;
+    ++log_.record.rejected;
     reduction_->Exclude(from);
   } else {
     Accept(from, m);
@@ -253,19 +251,40 @@ void Coordinator::On(NodeId from, const Offer& m) {
   MaybeCloseRound();
 }
 
-void Coordinator::Accept(NodeId from, const Offer& m) {
-  ++record_.arrived;
-  member(from).record.arrived = 1;
-  member(from).contributed = m.order.round;
-  for (const analysis::StepRecord& step : m.steps) {
-    recorder_.Record(step);
-    ce_sum_ += step.ce;
-    ++ce_steps_;
+// Its round went on without it.
+void Coordinator::OnLate(NodeId from, const Offer& m, bool usable) {
+  ++log_.record.late;
+  member(from).record.late = 1;
+  Event(from, "late", fmt::format("result of round {}", m.span.round));
+  const bool counts = config_.late == LateRule::kNextRound && usable;
+  if (closing_) {  // the next round begins in a moment
+    if (counts) for_next_.emplace_back(from, m);
+    return;
   }
-  routing_.Add(m.routing);
+  if (counts && reduction_ && !settled_[static_cast<std::size_t>(from)]) {
+    Accept(from, m);
+    return MaybeCloseRound();
+  }
+  const Counted before = down_so_far_;
+  SendOrder(from);
+  CountDown(before);
+}
+
+// A result that counts in the round at hand.
+void Coordinator::Accept(NodeId from, const Offer& m) {
+  Member& peer = member(from);
+  settled_[static_cast<std::size_t>(from)] = true;
+  peer.record.arrived = 1;
+  peer.record.drift = log_.Accept(m, published_.world, config_.update.gradients.has_value());
+  peer.contributed = order_.span.round;
   std::vector<NodeBlock> blocks;
-  for (const OfferedBlock& block : m.blocks) blocks.push_back({block.id, block.data});
-  reduction_->Add(from, std::move(blocks), static_cast<double>(m.tokens));
+  for (const OfferedBlock& block : m.blocks) {
+    blocks.push_back({block.id, block.data, block.moments});
+    if (block.code) decoded_bytes_ += table_->Bytes(block.id);
+  }
+  const double late = static_cast<double>(order_.span.round - m.span.round);
+  reduction_->Add(from, std::move(blocks), static_cast<double>(m.tokens),
+                  std::pow(1 + late, -config_.staleness_power));
 }
 
 // The round's rule: everyone who is alive, or a quorum, or whoever has arrived by the deadline.
@@ -274,12 +293,12 @@ void Coordinator::MaybeCloseRound() {
   const bool everyone = std::none_of(members_.begin(), members_.end(), [](const Member& each) {
     return each.state == MemberState::kTraining;
   });
-  const bool enough = config_.quorum > 0 && record_.arrived >= config_.quorum;
-  const bool overdue = deadline_passed_ && record_.arrived > 0;
+  const bool enough = config_.quorum > 0 && log_.record.arrived >= config_.quorum;
+  const bool overdue = deadline_passed_ && log_.record.arrived > 0;
   if (!everyone && !enough && !overdue) return;
-  if (record_.arrived == 0) {
+  if (log_.record.arrived == 0) {
     throw std::runtime_error(
-        fmt::format("round {}: no upload can be used; {}", order_.round,
+        fmt::format("round {}: no upload can be used; {}", order_.span.round,
                     last_rejection_.empty() ? std::string("no peer is left") : last_rejection_));
   }
   CloseRound();
@@ -287,115 +306,74 @@ void Coordinator::MaybeCloseRound() {
 
 // Reducing and publishing.
 
-struct Coordinator::Outcome {
-  World world;
-  std::vector<int> source;        // [block], see Reduction::Result
-  std::vector<bool> contributed;  // [block]
-  double alpha = 0;
-  std::vector<std::vector<double>> similarities;  // [layer], before merging
-  std::vector<double> update_norms;               // [block]
-};
-
 void Coordinator::CloseRound() {
   closing_ = true;
   if (deadline_timer_) runtime_.Cancel(*std::exchange(deadline_timer_, std::nullopt));
   for (NodeId node = 0; node < allocation_.nodes(); ++node) {
     if (!settled_[static_cast<std::size_t>(node)]) reduction_->Exclude(node);
   }
-  auto outcome = std::make_shared<Outcome>();
-  outcome->alpha = MergeAlphaOfRound(config_.merge, committed_step_, record_.last_step);
-  runtime_.Compute([this, outcome] { ReduceAndMerge(*outcome); }, sim::Time{0},
-                   [this, outcome] { Publish(*outcome); });
+  // On another thread: it reads what does not change while the round is closing.
+  //   S = Σ w_n S_n / Σ w_n; expert e = the mean over its trainers, its owner's copy;
+  //   then w_i += α_t · mean_j(w_j − w_i).
+  auto update = std::make_shared<WorldUpdate>();
+  const double alpha =
+      MergeAlphaOfRound(config_.update.merge, committed_step_, log_.record.last_step);
+  std::int64_t coded = decoded_bytes_;
+  if (updater_.codes()) {
+    for (BlockId id = 0; id < table_->size(); ++id) {
+      if (schedule_.IsDue(order_.span.round, id)) coded += table_->Bytes(id);
+    }
+  }
+  runtime_.Compute(
+      [this, update, alpha] {
+        *update = updater_.Update(published_.world, reduction_->Finish(order_.span.round),
+                                  order_.span.round, log_.record.last_step, alpha);
+      },
+      CodingTime(coded), [this, update] { Publish(*update); });
 }
 
-// S = Σ w_n S_n / Σ w_n; expert e = its owner's copy; then w_i += α_t · mean_j(w_j − w_i). On
-// another thread: it reads what does not change while the round is closing.
-void Coordinator::ReduceAndMerge(Outcome& outcome) const {
-  Reduction::Result reduced = reduction_->Finish(order_.round);
-  outcome.world = reduced.world;
-  outcome.source = std::move(reduced.source);
-  for (const int source : outcome.source) {
-    outcome.contributed.push_back(source != Reduction::kUnchanged);
+void Coordinator::Publish(const WorldUpdate& update) {
+  for (std::size_t i = 0; i < update.codes.size(); ++i) {
+    published_.codes[i] = {published_.world.blocks[i].version, update.codes[i]};
   }
-  if (outcome.alpha > 0) {
-    outcome.world = MergeExperts(reduced.world, outcome.alpha, config_.merge, order_.round,
-                                 &outcome.similarities);
-    for (std::size_t i = 0; i < outcome.source.size(); ++i) {
-      if (outcome.world.blocks[i].data != reduced.world.blocks[i].data) {
-        outcome.source[i] = Reduction::kComputed;
-      }
-    }
-  } else {
-    for (int layer = 0; layer < table_->layers(); ++layer) {
-      outcome.similarities.push_back(
-          table_->Expert(layer, 0)
-              ? ExpertSimilarity(outcome.world, layer, config_.merge.similarity)
-              : std::vector<double>{});
-    }
-  }
-  for (BlockId id = 0; id < table_->size(); ++id) {
-    const auto i = static_cast<std::size_t>(id);
-    // Sums of finite values can overflow.
-    if (outcome.source[i] == Reduction::kComputed &&
-        !AllFinite(table_->dtype(), *outcome.world.blocks[i].data)) {
-      throw std::runtime_error(fmt::format("round {}: {} is not finite once reduced", order_.round,
-                                           (*table_)[id].parts.front().name));
-    }
-  }
-  outcome.update_norms = UpdateNorms(world_, outcome.world);
-}
-
-void Coordinator::Publish(const Outcome& outcome) {
-  world_ = outcome.world;
-  committed_round_ = order_.round;
-  committed_step_ = record_.last_step;
+  published_.world = update.world;
+  published_.moments = update.moments;
+  committed_round_ = order_.span.round;
+  committed_step_ = log_.record.last_step;
   reduction_.reset();
   closing_ = false;
-  for (std::size_t i = 0; i < outcome.source.size(); ++i) {
-    if (outcome.contributed[i]) delivered_[i] = committed_round_;
+  for (std::size_t i = 0; i < update.source.size(); ++i) {
     // Whose copy was adopted as it is holds the published value already, unless it began anew
     // since.
-    const int source = outcome.source[i];
+    const int source = update.source[i];
     if (source >= 0 && member(source).contributed == committed_round_) {
-      member(source).held[i] = committed_round_;
+      member(source).held.Adopted(static_cast<BlockId>(i), committed_round_);
     }
   }
-  RecordRound(outcome);
-  on_published_({committed_round_, committed_step_, NowSeconds(), bytes_so_far_, world_});
+  log_.Publish(update, allocation_, NowSeconds());
+  if (update.alpha > 0) Event(kCoordinator, "merge", fmt::format("alpha {:.6g}", update.alpha));
+  on_published_({committed_round_, committed_step_, NowSeconds(), up_so_far_ + down_so_far_.all,
+                 published_.world});
 
-  analysis::RoundRecord record = record_;
-  const std::int64_t before = bytes_so_far_;
+  const Counted before = down_so_far_;
+  const analysis::RoundRecord finished = log_.record;
   if (AllStepsDone()) {
     SendOrders();
   } else {
     BeginRound();
   }
-  record.down_bytes += bytes_so_far_ - before;
-  recorder_.Record(record);
+  const analysis::RoundRecord next = std::exchange(log_.record, finished);
+  CountDown(before);
+  recorder_.Record(log_.record);
+  log_.record = next;
   recorder_.Flush();
-}
-
-void Coordinator::RecordRound(const Outcome& outcome) {
-  record_.end_s = NowSeconds();
-  record_.alpha = outcome.alpha;
-  record_.mean_ce = ce_steps_ > 0 ? ce_sum_ / static_cast<double>(ce_steps_) : std::nan("");
-  double squares = 0;
-  for (const double norm : outcome.update_norms) squares += norm * norm;
-  record_.update_norm = std::sqrt(squares);
-  for (const auto& row : RoutingRows(committed_round_, routing_)) recorder_.Record(row);
-  for (const auto& row : ExpertRows(
-           committed_round_,
-           {*table_, routing_, outcome.update_norms, outcome.similarities, owners_, delivered_})) {
-    recorder_.Record(row);
-  }
-  if (outcome.alpha > 0) Event(kCoordinator, "merge", fmt::format("alpha {:.6g}", outcome.alpha));
 }
 
 // Afterwards.
 
 void Coordinator::On(NodeId from, const Applied& m) {
   Member& peer = member(from);
-  bytes_so_far_ += WireBytes(m, *table_);
+  up_so_far_ += WireBytes(m, *table_);
   if (auto row = peer.unconfirmed.extract(m.version)) {
     row.mapped().up_s = m.up_s;
     row.mapped().down_s = m.down_s;
@@ -434,8 +412,18 @@ void Coordinator::Refuse(NodeId to, RejectReason reason, std::int32_t round, std
 
 void Coordinator::Send(NodeId to, Message message) {
   const std::int64_t bytes = config_.charge(to, message);
-  bytes_so_far_ += bytes;
+  down_so_far_.all += bytes;
+  down_so_far_.parts += PartsOf(message, *table_);
   runtime_.Send(to, std::move(message), bytes);
+}
+
+// To the record of the round at hand: what was sent since.
+void Coordinator::CountDown(const Counted& before) {
+  log_.CountDown(down_so_far_.all - before.all, down_so_far_.parts - before.parts);
+}
+
+sim::Time Coordinator::CodingTime(std::int64_t bytes) const {
+  return config_.coding_time && bytes > 0 ? config_.coding_time(bytes) : sim::Time{0};
 }
 
 void Coordinator::Event(NodeId node, std::string kind, std::string detail) {

@@ -8,26 +8,44 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/recorder.h"
+#include "trainer/protocol/held_blocks.h"
 #include "trainer/protocol/messages.h"
+#include "trainer/protocol/round_log.h"
 #include "trainer/protocol/runtime.h"
+#include "trainer/protocol/schedule.h"
+#include "trainer/protocol/wire_size.h"
+#include "trainer/protocol/world_update.h"
 #include "trainer/sync/allocation.h"
-#include "trainer/sync/merge.h"
 #include "trainer/sync/reduction.h"
 
 namespace spes::trainer {
 
+// What becomes of a result whose round has ended without it.
+enum class LateRule {
+  kDrop,
+  kNextRound,  // it is its node's contribution to the round at hand
+};
+
 struct CoordinatorConfig {
   std::string scenario_hash;
-  std::int64_t total_steps = 0;  // of every node, from 1
-  std::int64_t every = 0;        // H, local steps per round; the last round may be shorter
-  MergeConfig merge;
-  bool weigh_by_tokens = false;  // the mean of shared blocks; otherwise equal weights
-  int quorum = 0;                // uploads that end a round; 0: all live nodes
+  ScheduleConfig schedule;
+  AllocationConfig allocation;  // for changes between rounds
+  std::vector<NodeCapacity> capacities;
+  ReductionConfig reduction;
+  MomentsRule moments = MomentsRule::kKept;
+  WorldUpdateConfig update;
+  int quorum = 0;  // uploads that end a round; 0: all live nodes
   // A round ends then, with what has arrived (at least one); so does the wait for peers to join.
   std::optional<sim::Time> deadline;
+  LateRule late = LateRule::kDrop;
+  // A result that is s rounds late counts (1 + s)^−power of a timely one in a mean.
+  double staleness_power = 0;
+  // Charged for writing down or reading back so many bytes of values; empty: nothing.
+  std::function<sim::Time(std::int64_t bytes)> coding_time;
   // Bytes that count for a message between the coordinator and the node; empty: its own.
   std::function<std::int64_t(NodeId, const Message&)> charge;
 };
@@ -47,8 +65,9 @@ class Coordinator {
  public:
   using OnPublished = std::function<void(const PublishedRound&)>;
 
-  // References must outlive the coordinator. `on_published` is called once per round, in order, the
-  // initial world (round 0) included.
+  // `allocation`: of the first round. References must outlive the coordinator. `on_published` is
+  // called once per round, in order, the initial world (round 0) included. Throws
+  // std::invalid_argument on a configuration that does not go together.
   Coordinator(CoordinatorConfig config, Allocation allocation, World initial, Runtime& runtime,
               analysis::Recorder& recorder, OnPublished on_published);
 
@@ -61,10 +80,10 @@ class Coordinator {
 
   // All steps are done, and every live peer knows it.
   bool finished() const;
-  const World& world() const { return world_; }
+  const World& world() const { return published_.world; }
   std::int32_t round() const { return committed_round_; }  // the last published
   std::int64_t step() const { return committed_step_; }
-  std::int32_t total_rounds() const;
+  std::int32_t total_rounds() const { return schedule_.rounds(); }
 
  private:
   enum class MemberState {
@@ -81,16 +100,21 @@ class Coordinator {
     bool admitted = false;
     bool reset = false;            // its last result was not finite
     std::int32_t contributed = 0;  // the last round that this incarnation contributed to
-    std::vector<Version> held;     // [block]: the published version that the peer has; kNone: none
-    std::int32_t round = 0;        // of its order
-    int damaged = 0;               // uploads of this round
-    sim::Time arrived{0};          // of its last result
-    std::int64_t up_bytes = 0;     // of its order, damaged uploads included
+    HeldBlocks held;
+    std::vector<BlockId> trains;  // as it was told; empty: by the allocation of the first round
+    std::int32_t round = 0;       // of its order
+    std::vector<BlockId> asked;   // the blocks that it is to offer
+    int damaged = 0;              // uploads of this round
+    sim::Time arrived{0};         // of its last result
+    std::int64_t up_bytes = 0;    // of its order, damaged uploads included
     analysis::NodeRoundRecord record;  // of its last result, until an update answers it
     std::map<Version, analysis::NodeRoundRecord> unconfirmed;  // by update, until it is applied
   };
-  struct Outcome;
-  static constexpr Version kNone = -1;
+  // Bytes that were sent, and the values and moments among them.
+  struct Counted {
+    std::int64_t all = 0;
+    WireParts parts;
+  };
 
   void On(NodeId from, const Join& m);
   void On(NodeId from, const Offer& m);
@@ -102,37 +126,39 @@ class Coordinator {
   void SendOrder(NodeId to);
   void ArmDeadline();
   void OnDeadline();
-  std::vector<SentBlock> TakeMissing(Member& peer);
+  RoundOrder OrderFor(NodeId to, Member& peer);
+  void OnLate(NodeId from, const Offer& m, bool usable);
   void Accept(NodeId from, const Offer& m);
   void MaybeCloseRound();
   void CloseRound();
-  void ReduceAndMerge(Outcome& outcome) const;
-  void Publish(const Outcome& outcome);
-  void RecordRound(const Outcome& outcome);
+  void Publish(const WorldUpdate& update);
+  void CountDown(const Counted& before);
 
   void Refuse(NodeId to, RejectReason reason, std::int32_t round, std::string detail);
   void Send(NodeId to, Message message);
   void Event(NodeId node, std::string kind, std::string detail);
   double NowSeconds() const;
   double WaitSeconds(const Member& peer) const;
-  bool AllStepsDone() const { return committed_step_ >= config_.total_steps; }
+  bool AllStepsDone() const { return committed_round_ >= schedule_.rounds(); }
+  sim::Time CodingTime(std::int64_t bytes) const;
   Member& member(NodeId node) { return members_[static_cast<std::size_t>(node)]; }
 
   CoordinatorConfig config_;
   Allocation allocation_;
   std::shared_ptr<const BlockTable> table_;
-  World world_;
+  Schedule schedule_;
+  Publication published_;
+  WorldUpdater updater_;
   std::string initial_hash_;
   Runtime& runtime_;
   analysis::Recorder& recorder_;
   OnPublished on_published_;
 
   std::vector<Member> members_;
-  std::vector<Version> delivered_;  // [block]: the round of the last contribution
-  std::vector<int> owners_;         // [block]: the first trainer, for the log
   std::int32_t committed_round_ = 0;
   std::int64_t committed_step_ = 0;
-  std::int64_t bytes_so_far_ = 0;
+  std::int64_t up_so_far_ = 0;
+  Counted down_so_far_;
 
   // The round at hand.
   RoundOrder order_;
@@ -140,11 +166,10 @@ class Coordinator {
   bool closing_ = false;                  // being reduced
   bool deadline_passed_ = false;
   std::optional<Runtime::TimerId> deadline_timer_;
-  std::vector<bool> settled_;  // [node]: added to or excluded from the reduction
-  analysis::RoundRecord record_;
-  double ce_sum_ = 0;
-  std::int64_t ce_steps_ = 0;
-  RoutingCounts routing_;
+  std::vector<bool> settled_;       // [node]: added to or excluded from the reduction
+  std::int64_t decoded_bytes_ = 0;  // of the values in offers that came as codes
+  std::vector<std::pair<NodeId, Offer>> for_next_;  // late results that came while it was closing
+  RoundLog log_;
   std::string last_rejection_;
 };
 

@@ -10,34 +10,64 @@
 
 namespace spes::trainer {
 
-std::vector<sim::Payload> PayloadsOf(const BlockTable& table, const Allocation& allocation) {
-  std::map<std::vector<int>, std::int64_t> bytes;  // by trainers
+namespace {
+
+std::int64_t CodedBytes(const CodecConfig& codec, const BlockTable& table, BlockId id) {
+  if (IsPlain(codec)) return table.Bytes(id);
+  return std::min(table.Bytes(id), LargestCode(codec, table.dtype(), table[id]));
+}
+
+}  // namespace
+
+std::vector<sim::Payload> PayloadsOf(const BlockTable& table, const Allocation& allocation,
+                                     const std::vector<bool>& due, const PayloadCoding& coding) {
+  std::map<std::vector<int>, sim::Payload> by_trainers;
   for (BlockId id = 0; id < table.size(); ++id) {
-    bytes[allocation.trainers(id)] += table.Bytes(id) + kBlockHeaderBytes;
+    if (!due.empty() && !due[static_cast<std::size_t>(id)]) continue;
+    sim::Payload& payload = by_trainers[allocation.trainers(id)];
+    payload.trainers = allocation.trainers(id);
+    const std::int64_t beside =
+        kBlockHeaderBytes + (coding.moments ? 8 + 2 * table.Bytes(id) : std::int64_t{0});
+    payload.up_bytes += CodedBytes(coding.up, table, id) + beside;
+    payload.down_bytes += CodedBytes(coding.down, table, id) + beside;
   }
   std::vector<sim::Payload> payloads;
-  for (const auto& [trainers, sum] : bytes) payloads.push_back({trainers, sum, sum});
+  for (auto& [trainers, payload] : by_trainers) payloads.push_back(std::move(payload));
   return payloads;
 }
 
 ExchangeSchedule::ExchangeSchedule(const BlockTable& table, const Allocation& allocation,
                                    const ExchangeConfig& config)
-    : config_(config), nodes_(allocation.nodes()), hosts_(allocation.nodes()) {
+    : config_(config),
+      rounds_(config.schedule, table),
+      nodes_(allocation.nodes()),
+      hosts_(allocation.nodes()) {
   sim::Exchange exchange;
   exchange.nodes = nodes_;
-  exchange.payloads = PayloadsOf(table, allocation);
   exchange.sites = config.sites;
   for (const int host : config.coordinators) {
     hosts_ = std::max(hosts_, host + 1);
     const bool all = config.pattern == sim::ExchangePattern::kCoordinators;
     if (all || exchange.coordinators.empty()) exchange.coordinators.push_back(host);
   }
-  const bool merges = config.merge.interval > 0;
-  for (int kind = 0; kind < (merges ? 2 : 1); ++kind) {
-    exchange.owner_receives = kind == 1;
-    Kind made{sim::MakePlan(config.pattern, exchange), {}};
-    made.bytes = sim::BytesOfHosts(made.plan, hosts_);
-    kinds_.push_back(std::move(made));
+  // What is not published as its owner sent it has to go back to the owner too.
+  const bool lossless = IsLossless(config.coding.down);
+  std::map<std::pair<int, bool>, int> kinds;  // what is due, whether the owner receives
+  for (std::int32_t r = 1; r <= rounds_.rounds(); ++r) {
+    const RoundPlan& round = rounds_.round(r);
+    const bool merges =
+        MergeAlphaOfRound(config.merge, round.first_step - 1, round.last_step()) > 0;
+    const bool owner_receives = merges || !lossless;
+    const auto [found, fresh] =
+        kinds.try_emplace({round.due, owner_receives}, static_cast<int>(kinds_.size()));
+    if (fresh) {
+      exchange.owner_receives = owner_receives;
+      exchange.payloads = PayloadsOf(table, allocation, rounds_.due(round.due), config.coding);
+      Kind made{sim::MakePlan(config.pattern, exchange), {}};
+      made.bytes = sim::BytesOfHosts(made.plan, hosts_);
+      kinds_.push_back(std::move(made));
+    }
+    kind_.push_back(found->second);
   }
 }
 
@@ -59,12 +89,6 @@ std::string ExchangeSchedule::FailureText(std::int32_t round, const sim::FlowRes
       "bytes",
       round, name(), NameOf(result.flow.from), NameOf(result.flow.to), sim::Name(result.outcome),
       result.delivered_bytes, result.flow.bytes);
-}
-
-int ExchangeSchedule::KindOf(std::int32_t round) const {
-  const std::int64_t before = (round - 1) * config_.every;
-  const std::int64_t last = std::min(before + config_.every, config_.total_steps);
-  return MergeAlphaOfRound(config_.merge, before, last) > 0 ? 1 : 0;
 }
 
 std::int64_t ExchangeSchedule::Charge(NodeId node, const Message& message,

@@ -11,14 +11,25 @@
 #include "sim/traffic/patterns.h"
 #include "sim/traffic/plan.h"
 #include "trainer/protocol/messages.h"
+#include "trainer/protocol/schedule.h"
 #include "trainer/sync/allocation.h"
+#include "trainer/sync/codec.h"
 #include "trainer/sync/merge.h"
 
 namespace spes::trainer {
 
-// The blocks by who trains them: one payload for each set of trainers, in the order of the sets. A
-// block takes its elements and kBlockHeaderBytes, up and down alike.
-std::vector<sim::Payload> PayloadsOf(const BlockTable& table, const Allocation& allocation);
+// How blocks are written down.
+struct PayloadCoding {
+  CodecConfig up, down;
+  bool moments = false;  // optimiser moments travel with the blocks, both ways
+};
+
+// The blocks that are due ([block]; empty: all) by who trains them: one payload for each set of
+// trainers, in the order of the sets. A block takes its elements, or its largest code where that is
+// smaller, moments where they travel, and kBlockHeaderBytes.
+std::vector<sim::Payload> PayloadsOf(const BlockTable& table, const Allocation& allocation,
+                                     const std::vector<bool>& due = {},
+                                     const PayloadCoding& coding = {});
 
 struct ExchangeConfig {
   sim::ExchangePattern pattern = sim::ExchangePattern::kCoordinator;
@@ -28,17 +39,18 @@ struct ExchangeConfig {
   std::vector<int> sites;  // [node]
   // Which rounds change the experts of others: those in which experts are merged.
   MergeConfig merge;
-  std::int64_t every = 0;        // steps of a round
-  std::int64_t total_steps = 0;  // of the run
+  ScheduleConfig schedule;
+  PayloadCoding coding;
 };
 
-// Immutable. Rounds are counted from 1; in each all nodes take part.
+// Immutable. Rounds are counted from 1; in each all nodes take part, by the same allocation.
 class ExchangeSchedule {
  public:
   // Throws std::invalid_argument as sim::MakePlan.
   ExchangeSchedule(const BlockTable& table, const Allocation& allocation,
                    const ExchangeConfig& config);
 
+  const Schedule& rounds() const { return rounds_; }
   std::string_view name() const { return sim::Name(config_.pattern); }
   int nodes() const { return nodes_; }
   const std::vector<int>& coordinators() const { return config_.coordinators; }
@@ -53,7 +65,7 @@ class ExchangeSchedule {
 
   // There are as many plans as kinds of rounds.
   int kinds() const { return static_cast<int>(kinds_.size()); }
-  int KindOf(std::int32_t round) const;
+  int KindOf(std::int32_t round) const { return kind_[static_cast<std::size_t>(round - 1)]; }
   const sim::TrafficPlan& plan(int kind) const { return at(kind).plan; }
 
   // What a host sends and receives in a round.
@@ -73,9 +85,11 @@ class ExchangeSchedule {
   const Kind& at(int kind) const { return kinds_[static_cast<std::size_t>(kind)]; }
 
   ExchangeConfig config_;
+  Schedule rounds_;
   int nodes_;
   int hosts_;
-  std::vector<Kind> kinds_;  // without a merge, and with one where there are any
+  std::vector<Kind> kinds_;
+  std::vector<int> kind_;  // [round − 1]
 };
 
 }  // namespace spes::trainer

@@ -38,9 +38,9 @@ std::string_view Name(const Message& message) {
 std::int32_t RoundOf(const Message& message) {
   return std::visit(
       Overload{[](const Join&) { return 0; }, [](const Leave&) { return 0; },
-               [](const Admit& m) { return m.order.round; },
-               [](const Offer& m) { return m.order.round; },
-               [](const Reject& m) { return m.round; }, [](const Update& m) { return m.version; },
+               [](const Admit& m) { return m.order.span.round; },
+               [](const Offer& m) { return m.span.round; }, [](const Reject& m) { return m.round; },
+               [](const Update& m) { return m.version; },
                [](const Applied& m) { return m.version; }},
       message);
 }

@@ -17,12 +17,27 @@ namespace spes::trainer {
 using NodeId = std::int32_t;
 inline constexpr NodeId kCoordinator = -1;
 
-// What a peer is to do next. Rounds and steps are the coordinator's count, from 1, never the peer's
-// own.
-struct RoundOrder {
+// Which round, and which steps it has. Rounds and steps are the coordinator's count, from 1, never
+// the peer's own.
+struct RoundSpan {
   std::int32_t round = 0;
   std::int64_t first_step = 0;
   std::int32_t steps = 0;
+};
+
+// Which blocks' optimiser moments an offer carries.
+enum class MomentsSent { kNone, kExperts, kAll };
+
+// What a peer is to do next: train the steps, then offer blocks.
+struct RoundOrder {
+  RoundSpan span = {};
+  // Steps that follow the round's and may be trained while its result is on its way.
+  std::int32_t ahead = 0;
+  MomentsSent moments = MomentsSent::kNone;  // in the offer
+  // What to offer, ascending; nothing: all that the peer trains.
+  std::optional<std::vector<BlockId>> blocks = {};
+  // What the peer trains from this round on, where that changes.
+  std::optional<std::vector<BlockId>> trains = {};
 };
 
 // Peer: I want to take part. `world_hash`: of the model that the peer starts from; empty where it
@@ -33,11 +48,17 @@ struct Join {
   std::uint64_t incarnation = 0;  // another number each time the peer's process begins anew
 };
 
-// A block's published value.
+// What goes over the wire in place of a block's values; see trainer/sync/codec.h. Null: the values.
+using SharedCode = std::shared_ptr<const std::string>;
+
+// A block's published value. With a code, `data` is what the code is read back as: within one
+// process nobody has to decode it.
 struct SentBlock {
   BlockId id = 0;
   Version version = 0;
   SharedBuffer data;
+  SharedCode code = nullptr;
+  SharedMoments moments = nullptr;  // to go on with, where the receiver trains the block
 };
 
 // Coordinator: you are in; adopt `blocks` (those whose published value you lack) and do `order`.
@@ -46,16 +67,18 @@ struct Admit {
   RoundOrder order;
 };
 
-// A block as a peer has trained it.
+// A block as a peer has trained it; with a code, what that is read back as.
 struct OfferedBlock {
   BlockId id = 0;
   std::uint64_t checksum = 0;  // BlockChecksum of the values as they left the peer
   SharedBuffer data;
+  SharedCode code = nullptr;
+  SharedMoments moments = nullptr;
 };
 
 // Peer: the result of an order.
 struct Offer {
-  RoundOrder order;
+  RoundSpan span;
   std::int64_t tokens = 0;
   double start_s = 0, compute_s = 0;        // virtual, the peer's clock
   std::vector<analysis::StepRecord> steps;  // round, node and virtual_s filled in

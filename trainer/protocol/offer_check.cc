@@ -7,19 +7,19 @@
 
 namespace spes::trainer {
 
-std::optional<OfferFault> CheckOffer(const Offer& offer, const RoundOrder& order,
-                                     const std::vector<BlockId>& own, const BlockTable& table) {
+std::optional<OfferFault> CheckOffer(const Offer& offer, const RoundSpan& span,
+                                     const std::vector<BlockId>& asked, const BlockTable& table) {
   const auto unexpected = [](std::string what) {
     return OfferFault{RejectReason::kUnexpected, std::move(what)};
   };
-  if (!std::equal(own.begin(), own.end(), offer.blocks.begin(), offer.blocks.end(),
+  if (!std::equal(asked.begin(), asked.end(), offer.blocks.begin(), offer.blocks.end(),
                   [](BlockId id, const OfferedBlock& block) { return id == block.id; })) {
-    return unexpected("its blocks are not the ones that it trains");
+    return unexpected("its blocks are not the ones that were asked for");
   }
-  if (offer.order.round == order.round &&
-      (offer.order.steps != order.steps || offer.order.first_step != order.first_step)) {
-    return unexpected(fmt::format("{} steps from {} instead of {} from {}", offer.order.steps,
-                                  offer.order.first_step, order.steps, order.first_step));
+  if (offer.span.round == span.round &&
+      (offer.span.steps != span.steps || offer.span.first_step != span.first_step)) {
+    return unexpected(fmt::format("{} steps from {} instead of {} from {}", offer.span.steps,
+                                  offer.span.first_step, span.steps, span.first_step));
   }
   if (offer.tokens <= 0 || offer.routing.entropy_sum.size() != offer.routing.routed.size()) {
     return unexpected("its counts of tokens do not fit together");
@@ -36,6 +36,16 @@ std::optional<OfferFault> CheckOffer(const Offer& offer, const RoundOrder& order
     }
     if (!AllFinite(table.dtype(), *block.data)) {
       return OfferFault{RejectReason::kNotFinite, fmt::format("{} is not finite", name)};
+    }
+    if (!block.moments) continue;
+    for (const SharedBuffer& moment : {block.moments->first, block.moments->second}) {
+      if (!moment || moment->bytes() != block.data->bytes()) {
+        return unexpected(fmt::format("the size of the moments of {} is wrong", name));
+      }
+      if (!AllFinite(table.dtype(), *moment)) {
+        return OfferFault{RejectReason::kNotFinite,
+                          fmt::format("the moments of {} are not finite", name)};
+      }
     }
   }
   return std::nullopt;

@@ -14,10 +14,10 @@ struct OfferFault {
   std::string detail;  // one line
 };
 
-// Why an offer cannot be used, if so: an order other than `order` of the same round, blocks other
-// than `own` (ascending), sizes other than the table's, a checksum that does not match, a value
+// Why an offer cannot be used, if so: other steps of the same round than `span` has, blocks other
+// than `asked` (ascending), sizes other than the table's, a checksum that does not match, a value
 // that is not finite. Unless the reason is kUnexpected, all its block ids are of `table`.
-std::optional<OfferFault> CheckOffer(const Offer& offer, const RoundOrder& order,
-                                     const std::vector<BlockId>& own, const BlockTable& table);
+std::optional<OfferFault> CheckOffer(const Offer& offer, const RoundSpan& span,
+                                     const std::vector<BlockId>& asked, const BlockTable& table);
 
 }  // namespace spes::trainer

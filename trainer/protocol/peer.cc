@@ -31,13 +31,12 @@ std::string_view Name(PeerState state) {
   return "refused";
 }
 
-Peer::Peer(PeerConfig config, Node& node, std::shared_ptr<const BlockTable> table, Runtime& runtime,
+Peer::Peer(PeerConfig config, Node& node, const World& start, Runtime& runtime,
            const std::atomic<bool>& stop)
-    : config_(std::move(config)),
-      node_(node),
-      table_(std::move(table)),
-      runtime_(runtime),
-      stop_(stop) {}
+    : config_(std::move(config)), node_(node), table_(start.table), runtime_(runtime), stop_(stop) {
+  if (!NeedsBase(config_.codec)) return;
+  for (const PublishedBlock& block : start.blocks) base_.push_back(block.data);
+}
 
 void Peer::Start() { Send(Join{config_.scenario_hash, config_.world_hash, config_.incarnation}); }
 
@@ -50,52 +49,130 @@ void Peer::OnMessage(const Message& message) {
 
 void Peer::On(const Admit& m) {
   if (state_ != PeerState::kJoining) return;  // a repeated admission changes nothing
-  for (const SentBlock& block : m.blocks) adopt_.push_back({block.id, block.data});
+  Adopt(m.blocks);
   BeginRound(m.order);
 }
 
-// A round at the peer: adopt what was published, train H steps, copy the trainable blocks out.
-void Peer::BeginRound(const RoundOrder& order) {
+// Takes note of published values; the next computation adopts them.
+void Peer::Adopt(const std::vector<SentBlock>& blocks) {
+  for (const SentBlock& block : blocks) {
+    adopt_.push_back({block.id, block.data, block.moments});
+    if (block.code) decoded_bytes_ += table_->Bytes(block.id);
+    if (!base_.empty()) base_[static_cast<std::size_t>(block.id)] = block.data;
+  }
+}
+
+sim::Time Peer::CodingTime(std::int64_t bytes) const {
+  return config_.coding_time && bytes > 0 ? config_.coding_time(bytes) : sim::Time{0};
+}
+
+// What the steps are charged, and when each ends.
+sim::Time Peer::StepsTime(std::int64_t first_step, int steps,
+                          std::vector<double>& step_end_s) const {
+  sim::Time charged{0};
+  for (std::int64_t i = 0; i < steps; ++i) {
+    charged += config_.step_time(first_step + i);
+    step_end_s.push_back(sim::ToSeconds(runtime_.Now() + charged));
+  }
+  return charged;
+}
+
+TrainResult Peer::Train(std::int64_t first_step, int steps, const std::vector<double>& step_end_s) {
+  TrainResult result = node_.TrainSteps(first_step, steps, stop_);
+  for (std::size_t i = 0; i < result.steps.size(); ++i) {
+    result.steps[i].node = config_.node;
+    result.steps[i].virtual_s = step_end_s[i];
+  }
+  return result;
+}
+
+// A round at the peer: adopt what was published, train H steps, copy the blocks that are due out.
+void Peer::BeginRound(RoundOrder order) {
   state_ = PeerState::kComputing;
-  if (busy_) {  // with an order that the coordinator has given up meanwhile
-    queued_ = order;
+  if (busy_) {  // with steps ahead, or with an order that the coordinator has given up meanwhile
+    queued_ = std::move(order);
     return;
   }
   busy_ = true;
-  auto offer = std::make_shared<Offer>();
-  offer->order = order;
-  offer->start_s = sim::ToSeconds(runtime_.Now());
+  order_ = std::move(order);
   attempts_ = 0;
+  auto offer = std::make_shared<Offer>();
+  offer->span = order_.span;
+  offer->start_s = sim::ToSeconds(runtime_.Now());
+  const RoundSpan& span = order_.span;
 
-  sim::Time charged{0};
+  auto ahead = std::exchange(ahead_, nullptr);
+  // The coordinator may have gone on without this peer, to other steps than it trained ahead.
+  if (ahead && ahead->first_step != span.first_step) ahead.reset();
+  const int done = ahead ? std::min(ahead->steps, span.steps) : 0;
   std::vector<double> step_end_s;
-  for (std::int64_t i = 0; i < order.steps; ++i) {
-    charged += config_.step_time(order.first_step + i);
-    step_end_s.push_back(offer->start_s + sim::ToSeconds(charged));
+  sim::Time charged = StepsTime(span.first_step + done, span.steps - done, step_end_s);
+  charged += CodingTime(std::exchange(decoded_bytes_, 0));
+  if (!IsPlain(config_.codec)) {
+    std::int64_t coded = 0;
+    for (const BlockId id : order_.blocks   ? *order_.blocks
+                            : order_.trains ? *order_.trains
+                                            : node_.trainable()) {
+      coded += table_->Bytes(id);
+    }
+    charged += CodingTime(coded);
   }
   offer->compute_s = sim::ToSeconds(charged);
+  if (ahead) {
+    offer->start_s = ahead->start_s;
+    offer->compute_s += ahead->compute_s;
+  }
 
-  auto work = [this, offer, order, adopt = std::exchange(adopt_, {}),
-               reset = std::exchange(reset_, false), step_end_s = std::move(step_end_s)] {
-    node_.Apply(adopt);
-    if (reset) node_.ResetOptimizer();
-    TrainResult result = node_.TrainSteps(order.first_step, order.steps, stop_);
-    for (std::size_t i = 0; i < result.steps.size(); ++i) {
-      analysis::StepRecord& step = result.steps[i];
-      step.node = config_.node;
-      step.round = order.round;
-      step.virtual_s = step_end_s[i];
-      offer->tokens += step.tokens;
+  auto work = [this, offer, ahead, done, order = order_, adopt = std::exchange(adopt_, {}),
+               reset_all = std::exchange(reset_all_, false), reset = std::exchange(reset_, {}),
+               step_end_s = std::move(step_end_s)] {
+    if (order.trains) node_.SetTrainable(*order.trains, config_.keep_moments);
+    node_.Apply(adopt, config_.keep);
+    if (reset_all) {
+      node_.ResetOptimizer(node_.trainable());
+    } else if (!reset.empty()) {
+      node_.ResetOptimizer(reset);
     }
-    offer->steps = std::move(result.steps);
+    TrainResult result = Train(order.span.first_step + done, order.span.steps - done, step_end_s);
+    if (ahead) {
+      offer->steps = std::move(ahead->result.steps);
+      result.routing.Add(ahead->result.routing);
+    }
+    offer->steps.insert(offer->steps.end(), result.steps.begin(), result.steps.end());
     offer->routing = std::move(result.routing);
-    for (NodeBlock& block : node_.ReadTrainable()) {
-      const std::uint64_t sum = BlockChecksum((*table_)[block.id], table_->dtype(), *block.data);
-      offer->blocks.push_back({block.id, sum, std::move(block.data)});
-    }
+    Fill(*offer, order);
   };
   offer_ = std::move(offer);
   runtime_.Compute(std::move(work), charged, [this] { OnComputeDone(); });
+}
+
+// The blocks as they are to be sent, and the sums over the round's steps.
+void Peer::Fill(Offer& offer, const RoundOrder& order) {
+  for (analysis::StepRecord& step : offer.steps) {
+    step.round = order.span.round;
+    offer.tokens += step.tokens;
+  }
+  const std::vector<BlockId>& ids = order.blocks ? *order.blocks : node_.trainable();
+  for (const BlockId id : ids) {
+    const BlockSpec& spec = (*table_)[id];
+    const bool moments =
+        order.moments == MomentsSent::kAll ||
+        (order.moments == MomentsSent::kExperts && spec.kind == BlockKind::kExpert);
+    NodeBlock block = std::move(node_.Read({&id, 1}, moments).front());
+    OfferedBlock offered{id, 0, std::move(block.data), nullptr, std::move(block.moments)};
+    if (!IsPlain(config_.codec)) {
+      Buffer* residual = nullptr;
+      if (config_.codec.error_feedback && !IsLossless(config_.codec)) {
+        residual = &residual_.try_emplace(id, table_->Allocate(id)).first->second;
+      }
+      const Buffer* base = base_.empty() ? nullptr : base_[static_cast<std::size_t>(id)].get();
+      CodedBlock coded = Encode(config_.codec, table_->dtype(), spec, offered.data, base, residual);
+      offered.data = std::move(coded.decoded);
+      offered.code = std::move(coded.code);
+    }
+    offered.checksum = BlockChecksum(spec, table_->dtype(), *offered.data);
+    offer.blocks.push_back(std::move(offered));
+  }
 }
 
 void Peer::OnComputeDone() {
@@ -104,13 +181,36 @@ void Peer::OnComputeDone() {
   if (state_ != PeerState::kComputing) return;
   if (stop_) return;  // cut short: an offer of fewer steps must not reach the world
   SendOffer();
+  if (order_.ahead > 0) TrainAhead();
+}
+
+// The first steps of the next round, from this node's own values: the published ones are adopted
+// after them (Streaming DiLoCo's overlap).
+void Peer::TrainAhead() {
+  busy_ = true;
+  ahead_ = std::make_shared<Ahead>();
+  ahead_->first_step = order_.span.first_step + order_.span.steps;
+  ahead_->steps = order_.ahead;
+  ahead_->start_s = sim::ToSeconds(runtime_.Now());
+  std::vector<double> step_end_s;
+  const sim::Time charged = StepsTime(ahead_->first_step, ahead_->steps, step_end_s);
+  ahead_->compute_s = sim::ToSeconds(charged);
+  runtime_.Compute(
+      [this, ahead = ahead_, step_end_s = std::move(step_end_s)] {
+        ahead->result = Train(ahead->first_step, ahead->steps, step_end_s);
+      },
+      charged,
+      [this] {
+        busy_ = false;
+        if (queued_ && !stop_) BeginRound(*std::exchange(queued_, std::nullopt));
+      });
 }
 
 void Peer::SendOffer() {
   state_ = PeerState::kUploading;
   if (attempts_++ == 0) offered_ = runtime_.Now();
-  Send(*offer_, [this, round = offer_->order.round] {
-    if (state_ != PeerState::kUploading || !offer_ || offer_->order.round != round) return;
+  Send(*offer_, [this, round = offer_->span.round] {
+    if (state_ != PeerState::kUploading || !offer_ || offer_->span.round != round) return;
     up_s_ = sim::ToSeconds(runtime_.Now() - offered_);
     state_ = PeerState::kWaiting;
   });
@@ -129,7 +229,7 @@ void Peer::On(const Reject& m) {
     Send(Join{config_.scenario_hash, "", config_.incarnation});
     return;
   }
-  if (!offer_ || m.round != offer_->order.round) return;  // about an offer that is over
+  if (!offer_ || m.round != offer_->span.round) return;  // about an offer that is over
   if (m.reason == RejectReason::kCorrupt && attempts_ < kMaxAttempts) SendOffer();
   // Otherwise the update of this round brings the published values of this node's blocks.
 }
@@ -138,14 +238,21 @@ void Peer::On(const Update& m) {
   const bool offered = state_ == PeerState::kUploading || state_ == PeerState::kWaiting;
   const bool too_late = state_ == PeerState::kJoining && !m.next;  // all was over before it joined
   if (!offered && !too_late) return;                               // repeated
-  if (offered && m.version < offer_->order.round) return;          // likewise
+  if (offered && m.version < offer_->span.round) return;           // likewise
   Applied applied{m.version, up_s_, 0};
   if (offered)
     applied.down_s = std::max(0.0, sim::ToSeconds(runtime_.Now() - offered_) - up_s_ - m.waited_s);
+  if (offered) {
+    for (const OfferedBlock& block : offer_->blocks) {
+      // What is not among the update's blocks was published as it was offered.
+      if (!base_.empty()) base_[static_cast<std::size_t>(block.id)] = block.data;
+      if (config_.moments == MomentsRule::kReset) reset_.push_back(block.id);
+    }
+  }
   offer_.reset();
   up_s_ = 0;
-  for (const SentBlock& block : m.blocks) adopt_.push_back({block.id, block.data});
-  reset_ = m.reset_optimizer;
+  Adopt(m.blocks);
+  reset_all_ = m.reset_optimizer;
   Send(applied);
   if (m.next) {
     BeginRound(*m.next);

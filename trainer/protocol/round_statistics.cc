@@ -1,5 +1,6 @@
 #include "trainer/protocol/round_statistics.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -11,14 +12,14 @@ namespace spes::trainer {
 namespace {
 
 template <class T>
-double Distance(const Buffer& a, const Buffer& b) {
+double Square(const Buffer& a, const Buffer& b) {
   const auto x = a.as<T>(), y = b.as<T>();
   double sum = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double d = static_cast<double>(x[i]) - static_cast<double>(y[i]);
     sum += d * d;
   }
-  return std::sqrt(sum);
+  return sum;
 }
 
 // The share of each expert in a layer's routed slots.
@@ -33,14 +34,16 @@ std::vector<double> Shares(const std::vector<std::int64_t>& routed) {
 
 }  // namespace
 
+double SquaredDistance(DType dtype, const Buffer& a, const Buffer& b) {
+  return dtype == DType::kFloat32 ? Square<float>(a, b) : Square<double>(a, b);
+}
+
 std::vector<double> UpdateNorms(const World& before, const World& after) {
   std::vector<double> norms(before.blocks.size(), 0.0);
-  const auto distance =
-      before.table->dtype() == DType::kFloat32 ? Distance<float> : Distance<double>;
   for (std::size_t i = 0; i < norms.size(); ++i) {
     const Buffer& a = *before.blocks[i].data;
     const Buffer& b = *after.blocks[i].data;
-    if (&a != &b) norms[i] = distance(a, b);
+    if (&a != &b) norms[i] = std::sqrt(SquaredDistance(before.table->dtype(), a, b));
   }
   return norms;
 }
@@ -73,7 +76,8 @@ std::vector<analysis::ExpertRecord> ExpertRows(int round, const ExpertInputs& in
     const auto l = static_cast<std::size_t>(layer);
     const std::vector<double> shares =
         l < in.routing.routed.size() ? Shares(in.routing.routed[l]) : std::vector<double>{};
-    const auto nearest = NearestExperts(in.similarities[l], experts, 1);
+    const std::vector<double>& similarity = in.update.similarities[l];
+    const auto nearest = NearestExperts(similarity, experts, 1);
     for (int e = 0; e < experts; ++e) {
       const auto i = static_cast<std::size_t>(e);
       const auto block = static_cast<std::size_t>(*in.table.Expert(layer, e));
@@ -81,14 +85,22 @@ std::vector<analysis::ExpertRecord> ExpertRows(int round, const ExpertInputs& in
       row.round = round;
       row.layer = layer;
       row.expert = e;
-      row.owner = in.owners[block];
+      row.owner = in.allocation.trainers(static_cast<BlockId>(block)).front();
       row.routed_share = i < shares.size() ? shares[i] : 0;
-      row.update_norm = in.update_norms[block];
+      row.update_norm = in.update.update_norms[block];
       row.nearest_similarity = std::numeric_limits<double>::quiet_NaN();
       if (!nearest[i].empty()) {
         row.nearest = nearest[i].front();
-        row.nearest_similarity = in.similarities[l][i * static_cast<std::size_t>(experts) +
-                                                    static_cast<std::size_t>(row.nearest)];
+        row.nearest_similarity = similarity[i * static_cast<std::size_t>(experts) +
+                                            static_cast<std::size_t>(row.nearest)];
+      }
+      row.merged_similarity = row.nearest_similarity;
+      if (!nearest[i].empty() && !in.update.merged_similarities.empty()) {
+        const double* after = in.update.merged_similarities[l].data() + e * experts;
+        row.merged_similarity = -1;
+        for (int other = 0; other < experts; ++other) {
+          if (other != e) row.merged_similarity = std::max(row.merged_similarity, after[other]);
+        }
       }
       row.staleness = round - in.delivered[block];
       rows.push_back(row);

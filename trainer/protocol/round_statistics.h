@@ -5,9 +5,14 @@
 
 #include "analysis/records.h"
 #include "trainer/node.h"
+#include "trainer/protocol/world_update.h"
+#include "trainer/sync/allocation.h"
 #include "trainer/sync/world.h"
 
 namespace spes::trainer {
+
+// ‖a − b‖₂², added in double. Buffers of one size.
+double SquaredDistance(DType dtype, const Buffer& a, const Buffer& b);
 
 // ‖after − before‖₂ for each block, in double.
 std::vector<double> UpdateNorms(const World& before, const World& after);
@@ -17,11 +22,10 @@ std::vector<analysis::RoutingRecord> RoutingRows(int round, const RoutingCounts&
 
 struct ExpertInputs {
   const BlockTable& table;
-  const RoutingCounts& routing;                          // of all nodes that arrived
-  const std::vector<double>& update_norms;               // [block]
-  const std::vector<std::vector<double>>& similarities;  // [layer] of [E, E], or empty
-  const std::vector<int>& owners;                        // [block]: first trainer
-  const std::vector<Version>& delivered;                 // [block]: round of the last contribution
+  const RoutingCounts& routing;  // of all nodes that arrived
+  const WorldUpdate& update;
+  const Allocation& allocation;
+  const std::vector<Version>& delivered;  // [block]: round of the last contribution
 };
 
 // One row per expert of each layer.

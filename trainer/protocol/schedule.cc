@@ -32,13 +32,13 @@ void Validate(const ScheduleConfig& c) {
   require(c.experts_every == 0 || c.experts_every % c.every == 0 || c.every % c.experts_every == 0,
           fmt::format("experts_every is {}; it must divide every, {}, or be a multiple of it",
                       c.experts_every, c.every));
-  const std::int64_t shortest = c.experts_every > 0 ? std::min(c.every, c.experts_every) : c.every;
+  const int shortest = c.experts_every > 0 ? std::min(c.every, c.experts_every) : c.every;
   require(c.fragments >= 1 && c.fragments <= shortest,
           fmt::format("fragments is {}; between 1 and {}, the steps between two synchronisations "
                       "of a block",
                       c.fragments, shortest));
   // The shortest round: one fragment's turn to the next one's.
-  const std::int64_t round = shortest / c.fragments;
+  const int round = shortest / c.fragments;
   require(
       c.overlap >= 0 && c.overlap < round,
       fmt::format("overlap is {}; it must be less than the {} steps of a round", c.overlap, round));

@@ -10,12 +10,12 @@
 namespace spes::trainer {
 
 struct ScheduleConfig {
-  std::int64_t total_steps = 0;    // of every node, from 1
-  std::int64_t every = 0;          // H: local steps between two synchronisations of a block
-  std::int64_t experts_every = 0;  // the same of experts, a multiple or divisor of it; 0: as all
+  std::int64_t total_steps = 0;  // of every node, from 1
+  int every = 0;                 // H: local steps between two synchronisations of a block
+  int experts_every = 0;         // the same of experts, a multiple or divisor of it; 0: as all
   // H of the first round. It grows by `growth` from round to round until it is `every`. 0: `every`
   // from the start. Only where every round synchronises all blocks.
-  std::int64_t first = 0;
+  int first = 0;
   double growth = 2;
   // P: blocks are shared out among so many fragments, which take turns, each every H steps
   // (Streaming DiLoCo, arXiv 2501.18512); strided by layer.

@@ -6,9 +6,9 @@ namespace spes::trainer {
 
 namespace {
 
-constexpr std::int64_t kCount = 4;          // of a list or a text
-constexpr std::int64_t kOrder = 4 + 8 + 4;  // RoundOrder
-constexpr std::int64_t kStep = 80;          // StepRecord without node and round
+constexpr std::int64_t kCount = 4;         // of a list or a text
+constexpr std::int64_t kSpan = 4 + 8 + 4;  // RoundSpan
+constexpr std::int64_t kStep = 80;         // StepRecord without node and round
 
 std::int64_t Text(const std::string& s) { return kCount + static_cast<std::int64_t>(s.size()); }
 
@@ -18,11 +18,14 @@ std::int64_t Routing(const RoutingCounts& r) {
   return bytes + 8 * static_cast<std::int64_t>(r.entropy_sum.size());
 }
 
-template <class Block>
-std::int64_t Payload(const std::vector<Block>& blocks, const BlockTable& table) {
-  std::int64_t bytes = 0;
-  for (const Block& block : blocks) bytes += table.Bytes(block.id);
-  return bytes;
+std::int64_t Ids(const std::vector<BlockId>& ids) {
+  return kCount + 4 * static_cast<std::int64_t>(ids.size());
+}
+
+// The span, steps ahead, flags, and the lists.
+std::int64_t Order(const RoundOrder& order) {
+  return kSpan + 4 + 1 + (order.blocks ? Ids(*order.blocks) : 0) +
+         (order.trains ? Ids(*order.trains) : 0);
 }
 
 template <class Block>
@@ -34,33 +37,53 @@ struct Fields {
   std::int64_t operator()(const Join& m) const {
     return Text(m.scenario_hash) + Text(m.world_hash) + 8;
   }
-  std::int64_t operator()(const Admit& m) const { return Headers(m.blocks) + kOrder; }
+  std::int64_t operator()(const Admit& m) const { return Headers(m.blocks) + Order(m.order); }
   std::int64_t operator()(const Offer& m) const {
-    return kOrder + 24 + kCount + kStep * static_cast<std::int64_t>(m.steps.size()) +
+    return kSpan + 24 + kCount + kStep * static_cast<std::int64_t>(m.steps.size()) +
            Routing(m.routing) + Headers(m.blocks);
   }
   std::int64_t operator()(const Reject& m) const { return 1 + 4 + Text(m.detail); }
   std::int64_t operator()(const Update& m) const {
-    return 4 + 8 + 1 + Headers(m.blocks) + 1 + (m.next ? kOrder : 0);
+    return 4 + 8 + 1 + Headers(m.blocks) + 1 + (m.next ? Order(*m.next) : 0);
   }
   std::int64_t operator()(const Applied&) const { return 4 + 2 * 8; }
   std::int64_t operator()(const Leave& m) const { return Text(m.reason); }
 };
 
-// The elements of all blocks in the message.
-std::int64_t PayloadBytes(const Message& message, const BlockTable& table) {
-  return std::visit(
-      [&](const auto& m) -> std::int64_t {
-        if constexpr (requires { m.blocks; }) return Payload(m.blocks, table);
-        return 0;
-      },
-      message);
+template <class Block>
+void AddPayload(const std::vector<Block>& blocks, const BlockTable& table, WireParts& parts) {
+  for (const Block& block : blocks) {
+    const std::int64_t values = table.Bytes(block.id);
+    (table[block.id].kind == BlockKind::kExpert ? parts.experts : parts.shared) +=
+        block.code ? static_cast<std::int64_t>(block.code->size()) : values;
+    if (block.moments) parts.moments += 8 + 2 * values;
+  }
 }
 
 }  // namespace
 
-std::int64_t WireBytes(const Message& message, const BlockTable& table) {
-  return kFrameBytes + std::visit(Fields{}, message) + PayloadBytes(message, table);
+WireParts& WireParts::operator+=(const WireParts& other) {
+  shared += other.shared;
+  experts += other.experts;
+  moments += other.moments;
+  framing += other.framing;
+  return *this;
+}
+
+WireParts WireParts::operator-(const WireParts& other) const {
+  return {shared - other.shared, experts - other.experts, moments - other.moments,
+          framing - other.framing};
+}
+
+WireParts PartsOf(const Message& message, const BlockTable& table) {
+  WireParts parts;
+  parts.framing = kFrameBytes + std::visit(Fields{}, message);
+  std::visit(
+      [&](const auto& m) {
+        if constexpr (requires { m.blocks; }) AddPayload(m.blocks, table, parts);
+      },
+      message);
+  return parts;
 }
 
 }  // namespace spes::trainer

@@ -9,11 +9,28 @@ namespace spes::trainer {
 
 // Every message is one frame: 32 bytes of header (magic, version, type, ids, length, checksum), its
 // fixed fields, and lists with a 4-byte count each. A block adds 24 bytes (id, version, checksum,
-// length) to its elements; padding inside buffers is not sent.
+// length, what follows) to its code, or to its elements where it has none; padding inside buffers
+// is not sent. Optimiser moments are 8 bytes and twice the elements.
 inline constexpr std::int64_t kFrameBytes = 32;
 inline constexpr std::int64_t kBlockHeaderBytes = 24;
 
-// The whole frame. Block ids must be of `table`.
-std::int64_t WireBytes(const Message& message, const BlockTable& table);
+// A frame by what takes the room.
+struct WireParts {
+  std::int64_t shared = 0, experts = 0;  // values, or the codes that stand for them
+  std::int64_t moments = 0;
+  std::int64_t framing = 0;  // all the rest
+
+  std::int64_t total() const { return shared + experts + moments + framing; }
+  WireParts& operator+=(const WireParts& other);
+  WireParts operator-(const WireParts& other) const;
+};
+
+// Block ids must be of `table`.
+WireParts PartsOf(const Message& message, const BlockTable& table);
+
+// The whole frame.
+inline std::int64_t WireBytes(const Message& message, const BlockTable& table) {
+  return PartsOf(message, table).total();
+}
 
 }  // namespace spes::trainer

@@ -37,8 +37,7 @@ ExchangeSchedule Schedule(ExchangePattern pattern, int nodes) {
   config.pattern = pattern;
   config.coordinators = {nodes};
   config.sites.assign(static_cast<std::size_t>(nodes), 0);
-  config.every = 2;
-  config.total_steps = 1000;
+  config.schedule = {.total_steps = 1000, .every = 2};
   return {*table, MakeAllocation({.kind = AllocationKind::kContiguous}, *table, nodes), config};
 }
 
@@ -48,7 +47,6 @@ constexpr double kShared = 5 * 8 + kBlockHeaderBytes, kExpert = 12 * 8 + kBlockH
 ForecastConfig Config(std::int32_t rounds) {
   ForecastConfig config;
   config.rounds = rounds;
-  config.every = 2;
   config.step_time = [](NodeId node, std::int64_t) { return sim::Time(seconds(node + 1)); };
   return config;
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/trainer/protocol/fake_node.h"
@@ -14,14 +15,21 @@
 
 namespace spes::trainer {
 
-// N nodes, one layer, two experts each; node n adds (n + 1) per step to whatever it trains.
+// N nodes, one layer, two experts each unless said otherwise; node n adds (n + 1) per step to
+// whatever it trains.
 class Cluster {
  public:
-  explicit Cluster(int nodes, CoordinatorConfig config = {}, int experts_per_node = 2)
-      : table(MakeTinyTable(1, experts_per_node * nodes)),
-        allocation(MakeAllocation({.kind = AllocationKind::kContiguous}, *table, nodes)) {
-    if (config.total_steps == 0) config.total_steps = 6;
-    if (config.every == 0) config.every = 3;
+  // `peer`: what all peers are configured with, but for who they are.
+  explicit Cluster(int nodes, CoordinatorConfig config = {}, int experts_per_node = 2,
+                   const PeerConfig& peer = {})
+      : Cluster(nodes, std::move(config), MakeTinyTable(1, experts_per_node * nodes), peer) {}
+
+  Cluster(int nodes, CoordinatorConfig config, std::shared_ptr<const BlockTable> blocks,
+          const PeerConfig& peer = {})
+      : table(std::move(blocks)),
+        allocation(MakeAllocation(config.allocation, *table, nodes, config.capacities)) {
+    if (config.schedule.total_steps == 0) config.schedule.total_steps = 6;
+    if (config.schedule.every == 0) config.schedule.every = 3;
     config.scenario_hash = "same";
     const World world = MakeTinyWorld(table);
     coordinator = std::make_unique<Coordinator>(
@@ -31,10 +39,13 @@ class Cluster {
                     [this](NodeId from, const Message& m) { coordinator->OnMessage(from, m); });
     for (NodeId n = 0; n < nodes; ++n) {
       this->nodes.push_back(std::make_unique<FakeNode>(world, allocation.blocks(n), n + 1));
-      peers.push_back(
-          std::make_unique<Peer>(PeerConfig{n, "same", WorldHash(world),
-                                            [](std::int64_t) { return std::chrono::seconds(1); }},
-                                 *this->nodes.back(), table, runtime.endpoint(n), stop));
+      PeerConfig own = peer;
+      own.node = n;
+      own.scenario_hash = "same";
+      own.world_hash = WorldHash(world);
+      own.step_time = [](std::int64_t) { return std::chrono::seconds(1); };
+      peers.push_back(std::make_unique<Peer>(std::move(own), *this->nodes.back(), world,
+                                             runtime.endpoint(n), stop));
       runtime.Connect(n, [this, n](NodeId, const Message& m) {
         peers[static_cast<std::size_t>(n)]->OnMessage(m);
       });
@@ -48,6 +59,7 @@ class Cluster {
     Start();
     runtime.loop.Run();
   }
+  std::string Hash() const { return WorldHash(coordinator->world()); }
   double WorldValue(BlockId id) const {
     return coordinator->world().blocks[static_cast<std::size_t>(id)].data->as<double>()[0];
   }

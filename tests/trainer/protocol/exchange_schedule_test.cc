@@ -17,15 +17,13 @@ ExchangeConfig Config(ExchangePattern pattern, int nodes) {
   config.pattern = pattern;
   config.coordinators = {nodes};
   config.sites.assign(static_cast<std::size_t>(nodes), 0);
-  config.every = 3;
-  config.total_steps = 12;
+  config.schedule = {.total_steps = 12, .every = 3};
   return config;
 }
 
 TEST(PayloadsOf, OneForEachSetOfTrainers) {
   const auto table = MakeTinyTable(2, 4);  // 5 shared doubles and 4 experts of 12 in each layer
-  const auto payloads =
-      PayloadsOf(*table, MakeAllocation({.kind = AllocationKind::kContiguous}, *table, 2));
+  const auto payloads = PayloadsOf(*table, MakeAllocation({.kind = AllocationKind::kContiguous}, *table, 2));
   ASSERT_EQ(payloads.size(), 3u);
   std::int64_t sum = 0;
   for (const sim::Payload& payload : payloads) {
@@ -54,7 +52,7 @@ TEST(ExchangeSchedule, ChargesWhatTheNodeMoves) {
   const std::int64_t shared = 5 * 8 + 24, expert = 12 * 8 + 24;
   const ExchangeSchedule ring(*table, allocation, Config(ExchangePattern::kRing, 4));
   Offer offer;
-  offer.order.round = 2;
+  offer.span.round = 2;
   EXPECT_EQ(ring.Charge(1, offer, *table), 2 * 3 * shared / 4 + 3 * expert);
   EXPECT_EQ(ring.Charge(1, Update{2, 0, false, {}, {}}, *table), 2 * 3 * shared / 4 + 3 * expert);
   EXPECT_EQ(ring.Charge(1, Leave{"bye"}, *table), WireBytes(Leave{"bye"}, *table));

@@ -1,6 +1,8 @@
 // A node without a model: "training" adds a known amount to its blocks.
 #pragma once
 
+#include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -64,25 +66,50 @@ class FakeNode final : public Node {
       result.steps.push_back(record);
       trained_steps.push_back(record.step);
     }
+    result.routing.routed = routed;
+    result.routing.entropy_sum.assign(routed.size(), 0);
     return result;
   }
 
-  std::vector<NodeBlock> ReadTrainable() const override {
+  void SetTrainable(std::vector<BlockId> ids, bool) override { trainable_ = std::move(ids); }
+
+  // Moments: the first of all steps that this node has trained, the second twice that.
+  std::vector<NodeBlock> Read(std::span<const BlockId> ids, bool with_moments) const override {
     std::vector<NodeBlock> blocks;
-    for (const BlockId id : trainable_) {
+    for (const BlockId id : ids) {
       blocks.push_back({id, std::make_shared<Buffer>(Value(id)->Clone())});
+      if (!with_moments) continue;
+      const auto trained = static_cast<double>(trained_steps.size());
+      blocks.back().moments = std::make_shared<BlockMoments>(
+          BlockMoments{Filled(id, trained), Filled(id, 2 * trained),
+                       static_cast<std::int64_t>(trained_steps.size())});
     }
     return blocks;
   }
 
-  void Apply(std::span<const NodeBlock> blocks) override {
+  using Node::Apply;
+  void Apply(std::span<const NodeBlock> blocks, double keep) override {
     for (const NodeBlock& block : blocks) {
-      values_[static_cast<std::size_t>(block.id)] = block.data;
+      SharedBuffer& value = values_[static_cast<std::size_t>(block.id)];
+      if (keep > 0 && std::binary_search(trainable_.begin(), trainable_.end(), block.id)) {
+        auto mixed = std::make_shared<Buffer>(block.data->Clone());
+        for (std::size_t i = 0; i < mixed->as<double>().size(); ++i) {
+          mixed->as<double>()[i] =
+              keep * value->as<double>()[i] + (1 - keep) * mixed->as<double>()[i];
+        }
+        value = std::move(mixed);
+      } else {
+        value = block.data;
+      }
+      if (block.moments) moments[block.id] = block.moments;
       applied.push_back(block.id);
     }
   }
 
-  void ResetOptimizer() override { ++resets; }
+  void ResetOptimizer(std::span<const BlockId> ids) override {
+    ++resets;
+    reset.assign(ids.begin(), ids.end());
+  }
   std::string Save() const override { return {}; }
   void Load(const std::string&) override {}
 
@@ -99,13 +126,23 @@ class FakeNode final : public Node {
       values_[static_cast<std::size_t>(id)] = std::move(changed);
     }
   }
+  SharedBuffer Filled(BlockId id, double x) const {
+    auto buffer = std::make_shared<Buffer>(table_->Allocate(id));
+    for (const BlockPart& part : (*table_)[id].parts) {
+      std::fill_n(buffer->as<double>().begin() + part.offset, part.elements, x);
+    }
+    return buffer;
+  }
   SharedBuffer Value(BlockId id) const { return values_[static_cast<std::size_t>(id)]; }
   double First(BlockId id) const { return Value(id)->as<double>()[0]; }
 
   std::vector<std::int64_t> trained_steps;
   std::vector<BlockId> applied;
+  std::map<BlockId, SharedMoments> moments;  // as they were applied
   int resets = 0;
+  std::vector<BlockId> reset;  // the last time
   std::int64_t tokens_per_step = 10;
+  std::vector<std::vector<std::int64_t>> routed;  // [layer][expert] of every call
 
  private:
   std::shared_ptr<const BlockTable> table_;

@@ -35,10 +35,14 @@ TEST(Membership, AnOwnerThatBeganAnewAfterContributingIsSentItsOwnExperts) {
       once = false;
       c.runtime.loop.After(milliseconds(100), [&c] {  // node 1's process begins anew
         c.nodes[1]->Change([](double& x) { x = -7; });
-        const std::string hash = WorldHash(c.published[0].world);
-        c.peers[1] = std::make_unique<Peer>(
-            PeerConfig{1, "same", hash, [](std::int64_t) { return seconds(1); }, 2}, *c.nodes[1],
-            c.table, c.runtime.endpoint(1), c.stop);
+        PeerConfig anew;
+        anew.node = 1;
+        anew.scenario_hash = "same";
+        anew.world_hash = WorldHash(c.published[0].world);
+        anew.step_time = [](std::int64_t) { return seconds(1); };
+        anew.incarnation = 2;
+        c.peers[1] = std::make_unique<Peer>(anew, *c.nodes[1], c.published[0].world,
+                                            c.runtime.endpoint(1), c.stop);
         c.peers[1]->Start();
       });
       return milliseconds(10);
@@ -108,7 +112,7 @@ TEST(Membership, AQuorumEndsARoundAndALateResultIsDropped) {
   Cluster c(3, config);
   c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
     const auto* offer = std::get_if<Offer>(&m);
-    return offer && from == 2 && offer->order.round == 1 ? seconds(2) : milliseconds(10);
+    return offer && from == 2 && offer->span.round == 1 ? seconds(2) : milliseconds(10);
   };
   c.Run();
   EXPECT_TRUE(c.coordinator->finished());

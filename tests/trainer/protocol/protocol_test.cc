@@ -32,8 +32,8 @@ TEST(Protocol, SharedBlocksAreAveragedAndExpertsKeepTheirOwnersCopy) {
 
 TEST(Protocol, SharedBlocksMayBeWeighedByTokens) {
   CoordinatorConfig config;
-  config.weigh_by_tokens = true;
-  config.total_steps = 3;
+  config.reduction.shared.kind = ReductionKind::kTokenMean;
+  config.schedule.total_steps = 3;
   Cluster c(2, config);
   c.nodes[1]->tokens_per_step = 30;
   c.Run();
@@ -50,7 +50,7 @@ TEST(Protocol, APeerReceivesOnlyWhatItLacks) {
 
 TEST(Protocol, AfterAMergeAPeerReceivesItsOwnExpertsToo) {
   CoordinatorConfig config;
-  config.merge = {.interval = 3, .alpha = 0.5, .length = 100};
+  config.update.merge = {.interval = 3, .alpha = 0.5, .length = 100};
   Cluster c(2, config);
   c.Run();
   EXPECT_THAT(c.nodes[0]->applied, ElementsAre(0, 1, 2, 3, 4));
@@ -59,7 +59,7 @@ TEST(Protocol, AfterAMergeAPeerReceivesItsOwnExpertsToo) {
 
 TEST(Protocol, StepsAreTheCoordinatorsCountAndTheLastRoundMayBeShorter) {
   CoordinatorConfig config;
-  config.total_steps = 5;
+  config.schedule.total_steps = 5;
   Cluster c(2, config);
   c.Run();
   EXPECT_THAT(c.nodes[1]->trained_steps, ElementsAre(1, 2, 3, 4, 5));
@@ -136,7 +136,7 @@ TEST(Protocol, AnOldUpdateDuringTheNextUploadIsNotTakenForTheNext) {
   c.runtime.script = [&](NodeId from, NodeId to, Message& m) -> sim::Time {
     if (std::holds_alternative<Update>(m) && to == 0 && !old) old = m;
     const auto* offer = std::get_if<Offer>(&m);
-    if (!offer || from != 0 || offer->order.round != 2) return milliseconds(10);
+    if (!offer || from != 0 || offer->span.round != 2) return milliseconds(10);
     c.runtime.loop.After(milliseconds(500), [&] { c.runtime.Deliver(kCoordinator, 0, *old); });
     return seconds(1);
   };
@@ -264,13 +264,13 @@ TEST(Protocol, ForeignBlocksAndSizesAreRefused) {
   for (const int fault : {0, 1, 2, 3, 4, 5}) {
     Cluster c(2);
     c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
-      if (auto* offer = std::get_if<Offer>(&m); offer && from == 0 && offer->order.round == 1) {
+      if (auto* offer = std::get_if<Offer>(&m); offer && from == 0 && offer->span.round == 1) {
         if (fault == 0) offer->blocks.back().id = 3;
         if (fault == 1) offer->blocks.back().data = std::make_shared<Buffer>(8);
         if (fault == 2) offer->blocks.pop_back();
         if (fault == 3) offer->blocks.back().id = 1 << 28;
         if (fault == 4) offer->tokens = 0;
-        if (fault == 5) offer->order.first_step = 4;
+        if (fault == 5) offer->span.first_step = 4;
       }
       return milliseconds(10);
     };

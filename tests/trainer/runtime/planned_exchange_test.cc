@@ -44,17 +44,15 @@ struct Training {
     const World world = MakeTinyWorld(table);
     CoordinatorConfig config;
     config.scenario_hash = "same";
-    config.total_steps = 6;
-    config.every = 3;
-    config.merge = merge;
+    config.schedule = {.total_steps = 6, .every = 3};
+    config.update.merge = merge;
     if (pattern) {
       ExchangeConfig exchange;
       exchange.pattern = *pattern;
       exchange.coordinators = {kNodes, kNodes + 1};
       exchange.sites = {0, 0, 1, 1};
       exchange.merge = merge;
-      exchange.every = 3;
-      exchange.total_steps = 6;
+      exchange.schedule = config.schedule;
       schedule = std::make_shared<ExchangeSchedule>(*table, allocation, exchange);
       config.charge = [this](NodeId node, const Message& m) {
         return schedule->Charge(node, m, *table);
@@ -74,7 +72,7 @@ struct Training {
       peers.push_back(std::make_unique<Peer>(
           PeerConfig{n, "same", WorldHash(world),
                      [n](std::int64_t) { return sim::Time(seconds(n + 1)); }},
-          *nodes.back(), table, runtime->endpoint(n), stop));
+          *nodes.back(), world, runtime->endpoint(n), stop));
       runtime->Connect(
           n, [peer = peers.back().get()](NodeId, const Message& m) { peer->OnMessage(m); });
     }

@@ -1,0 +1,51 @@
+// The round at hand as the log will show it: sums over the results that have arrived.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "analysis/recorder.h"
+#include "trainer/protocol/messages.h"
+#include "trainer/protocol/schedule.h"
+#include "trainer/protocol/wire_size.h"
+#include "trainer/protocol/world_update.h"
+#include "trainer/sync/allocation.h"
+
+namespace spes::trainer {
+
+class RoundLog {
+ public:
+  // References must outlive it.
+  RoundLog(std::shared_ptr<const BlockTable> table, analysis::Recorder& recorder);
+
+  // The round that begins now has nothing yet.
+  void Begin(std::int32_t round, const RoundPlan& plan, double now_s);
+
+  // A result counts: records its steps. Returns how far its node has moved from `world`:
+  // ‖own − world‖₂ over the blocks offered; NaN for `gradients`.
+  double Accept(const Offer& offer, const World& world, bool gradients);
+
+  // What went to the peers for this round.
+  void CountDown(std::int64_t bytes, const WireParts& parts);
+
+  // The round's world is there: rows of routing and experts, and the round's own figures.
+  void Publish(const WorldUpdate& update, const Allocation& allocation, double now_s);
+
+  // Of the round at hand; the coordinator counts in it and writes it.
+  analysis::RoundRecord record;
+
+  // [expert]: how often it was chosen so far in the run, over all layers and nodes.
+  const std::vector<double>& load() const { return load_; }
+
+ private:
+  std::shared_ptr<const BlockTable> table_;
+  analysis::Recorder& recorder_;
+  std::vector<double> load_;
+  std::vector<Version> delivered_;  // [block]: the round of the last contribution
+  RoutingCounts routing_;
+  double square_drift_ = 0;  // Σ over nodes of ‖own − world‖², shared blocks
+  double ce_sum_ = 0;
+  std::int64_t ce_steps_ = 0;
+};
+
+}  // namespace spes::trainer
