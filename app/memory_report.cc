@@ -11,6 +11,7 @@
 
 #include "scenarios/sync_builder.h"
 #include "trainer/model/config.h"
+#include "trainer/protocol/schedule.h"
 
 namespace spes::app {
 
@@ -22,14 +23,29 @@ bool Residual(const trainer::CodecConfig& codec) {
   return codec.error_feedback && !trainer::IsLossless(codec);
 }
 
+// Of experts whose moments a node keeps for when they come back, at the end of the run.
+std::int64_t AsideBytes(const scenarios::Scenario& scenario, const trainer::BlockTable& table,
+                        std::int64_t trained) {
+  const scenarios::RotationSection& rotate = scenario.sync.rotate;
+  if (rotate.every == 0 || rotate.moments != trainer::RotatedMoments::kKept) return 0;
+  const std::int64_t experts = table.TotalElements() - table.SharedElements();
+  const std::int64_t own = std::max<std::int64_t>(0, trained - table.SharedElements());
+  const std::int64_t moves =
+      (trainer::Schedule(scenarios::BuildSchedule(scenario), table).rounds() - 1) / rotate.every;
+  return trainer::ElementBytes(table.dtype()) * std::min(moves * own, experts - own);
+}
+
 // What a node of a real run keeps of `trained` elements out of all.
 Kinds NodeKinds(const scenarios::Scenario& scenario, const trainer::BlockTable& table,
                 std::int64_t trained) {
   const std::int64_t element = trainer::ElementBytes(table.dtype()), own = element * trained;
   Kinds kinds{{"parameters", element * table.TotalElements()}, {"gradients", own}};
   if (scenario.sync.method == scenarios::SyncMethod::kLocal) kinds.emplace_back("moments", 2 * own);
-  if (trainer::NeedsBase(scenario.sync.up)) kinds.emplace_back("published values", own);
+  const bool base = trainer::NeedsBase(scenario.sync.up) || trainer::NeedsBase(scenario.sync.down);
+  if (base) kinds.emplace_back("published values", own);
   if (Residual(scenario.sync.up)) kinds.emplace_back("coding residuals", own);
+  kinds.emplace_back("moments of experts trained before", 2 * AsideBytes(scenario, table, trained));
+  std::erase_if(kinds, [](const auto& kind) { return kind.second == 0; });
   return kinds;
 }
 
@@ -40,10 +56,12 @@ Kinds ProcessKinds(const scenarios::Scenario& scenario, const trainer::Allocatio
   const std::int64_t element = trainer::ElementBytes(table.dtype());
   const std::int64_t world = element * table.TotalElements();
   std::int64_t all = 0, largest = 0;  // trained by all nodes together, by the largest one
+  std::int64_t aside = 0;
   for (int node = 0; node < allocation.nodes(); ++node) {
     const std::int64_t own = element * allocation.TrainableElements(node, table);
     all += own;
     largest = std::max(largest, own);
+    aside += 2 * AsideBytes(scenario, table, own / element);
   }
   const bool gradients = sync.method == scenarios::SyncMethod::kDataParallel;
   const trainer::RotatedMoments rotated = sync.rotate.moments;
@@ -65,7 +83,11 @@ Kinds ProcessKinds(const scenarios::Scenario& scenario, const trainer::Allocatio
       {"next world", world},
       {"nodes' own values", all},
       {"nodes' moments", gradients ? 0 : 2 * all},
+      {"moments of experts trained before", aside},
       {"uploads", moments_travel ? 3 * all : all},
+      {"published moments", sync.moments == trainer::MomentsRule::kAveraged ? 2 * world
+                            : moments_travel ? 2 * (world - element * table.SharedElements())
+                                             : 0},
       {"gradients of workers", workers * largest},
       {"activations of workers",
        workers * element *

@@ -35,6 +35,11 @@ void Check(const scenarios::Scenario& scenario) {
         "nodes.compute.kind=fixed and nodes.compute.step_time, or kind=flops, device_flops and "
         "efficiency");
   }
+  if (scenario.sync.rotate.every > 0) {
+    throw std::invalid_argument(
+        "sync.rotate: a plan times rounds that are alike, with experts that keep their nodes; set "
+        "sync.rotate.every=0");
+  }
   const int quorum = scenario.sync.quorum;
   if (scenario.sync.deadline || (quorum > 0 && quorum < scenarios::NodeCount(scenario))) {
     throw std::invalid_argument(

@@ -27,6 +27,7 @@ std::unique_ptr<trainer::Node> MakeNode(const scenarios::Scenario& scenario,
   config.sequences = scenario.training.sequences;
   config.micro_sequences = scenario.training.micro_sequences;
   config.context = scenario.training.context;
+  config.candidates = scenario.training.candidates;
   config.routing_bias = scenario.training.routing_bias;
   config.routing_bias_length = scenario.training.routing_bias_length;
   config.gradients_only = scenario.sync.method == scenarios::SyncMethod::kDataParallel;

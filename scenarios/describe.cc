@@ -113,6 +113,12 @@ static void Describe(TrainingSection& training, Visitor& v) {
              "clipping.",
              kNotNegative},
             &o.clip_norm);
+  v.OnValue(
+      {"candidates",
+       "Samples that a node draws for each one that it trains on: it keeps those whose tokens "
+       "the router would send most to its own experts.",
+       AtLeast(1, 1000)},
+      &training.candidates);
   v.OnValue({"routing_bias",
              "Added at step 0 to the router's logits of the experts that a node trains, in the "
              "choice of experts alone; falls linearly to 0.",

@@ -59,6 +59,8 @@ trainer::ExchangeConfig BuildExchange(const Scenario& scenario, const sim::Topol
   config.schedule = BuildSchedule(scenario);
   config.coding = {scenario.sync.up, scenario.sync.down,
                    scenario.sync.moments == trainer::MomentsRule::kAveraged};
+  config.steps_experts =
+      scenario.sync.experts.outer.nesterov || scenario.sync.method == SyncMethod::kDataParallel;
   return config;
 }
 

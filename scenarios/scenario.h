@@ -30,6 +30,7 @@ struct TrainingSection {
   std::int64_t micro_sequences = 0;  // of one microbatch; 0: all at once
   std::int64_t context = 128;        // tokens of a sequence
   trainer::OptimizerConfig optimizer;
+  int candidates = 1;                    // see trainer/model_node.h
   double routing_bias = 0;               // see trainer/model_node.h
   std::int64_t routing_bias_length = 0;  // steps
   std::string start_from;  // a saved world (safetensors) instead of the initial one

@@ -43,7 +43,7 @@ void ValidateNodes(const Scenario& s, const Origins& origins) {
   }
 }
 
-void ValidateTraining(const TrainingSection& t, const Origins& origins) {
+void ValidateTraining(const TrainingSection& t, int experts, const Origins& origins) {
   if (t.micro_sequences > 0 && t.sequences % t.micro_sequences != 0) {
     std::int64_t below = t.micro_sequences, above = t.micro_sequences;
     while (t.sequences % below != 0) --below;
@@ -56,6 +56,11 @@ void ValidateTraining(const TrainingSection& t, const Origins& origins) {
                           t.micro_sequences, t.sequences, below)
             : fmt::format("is {}, which does not divide training.sequences, {}; {} or {} would",
                           t.micro_sequences, t.sequences, below, above));
+  }
+  if (t.candidates > 1 && experts == 0) {
+    origins.Fail(
+        "training.candidates",
+        fmt::format("is {}, but the model has no experts to choose them for", t.candidates));
   }
   if ((t.routing_bias != 0) != (t.routing_bias_length > 0)) {
     origins.Fail(t.routing_bias != 0 ? "training.routing_bias" : "training.routing_bias_length",
@@ -146,7 +151,7 @@ void ValidateModel(const trainer::ModelConfig& model, const std::string& path,
 
 void Validate(const Scenario& scenario, const Origins& origins) {
   ValidateModel(scenario.model, "model", origins);
-  ValidateTraining(scenario.training, origins);
+  ValidateTraining(scenario.training, scenario.model.experts, origins);
   ValidateNodes(scenario, origins);
   ValidateSync(scenario, origins);
   ValidateData(scenario, origins);

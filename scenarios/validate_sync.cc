@@ -132,6 +132,17 @@ class Rules {
         throw std::invalid_argument(fmt::format("leaves nothing to train for node {}", node));
       }
     });
+    const trainer::Allocation allocation = BuildAllocation(s_, *table);
+    bool everywhere = true;  // whether all nodes train all experts
+    for (trainer::BlockId id = 0; id < table->size(); ++id) {
+      everywhere &= (*table)[id].kind != trainer::BlockKind::kExpert ||
+                    static_cast<int>(allocation.trainers(id).size()) == allocation.nodes();
+    }
+    const std::string useless = "means nothing where every node trains every expert";
+    if (everywhere && s_.training.routing_bias != 0) {
+      origins_.Fail("training.routing_bias", useless);
+    }
+    if (everywhere && s_.training.candidates > 1) origins_.Fail("training.candidates", useless);
   }
 
   void Rotation() const {
@@ -139,6 +150,26 @@ class Rules {
     Require(WholeRounds(), "rotate.every",
             "asks for experts that change their nodes, which takes rounds that synchronise all "
             "blocks: one fragment, one interval");
+    const trainer::MomentsRule rule = s_.sync.moments;
+    const trainer::RotatedMoments rotated = s_.sync.rotate.moments;
+    Require(rule != trainer::MomentsRule::kReset || rotated == trainer::RotatedMoments::kReset,
+            "rotate.moments", "must be reset where sync.moments is reset in every round");
+    Require(
+        rule != trainer::MomentsRule::kAveraged || rotated == trainer::RotatedMoments::kHandedOver,
+        "rotate.moments",
+        "must be handed_over where sync.moments is averaged: they travel with their blocks");
+    const auto table = trainer::MakeBlockTable(s_.model);
+    const trainer::Allocation allocation = BuildAllocation(s_, *table);
+    for (int node = 0; node < allocation.nodes(); ++node) {
+      const auto& blocks = allocation.blocks(node);
+      Require(std::any_of(blocks.begin(), blocks.end(),
+                          [&](trainer::BlockId id) {
+                            return (*table)[id].kind == trainer::BlockKind::kShared;
+                          }),
+              "frozen",
+              fmt::format("leaves node {} no shared parameter, and its experts go to other nodes",
+                          node));
+    }
     Require(
         s_.sync.keep_own == 0, "keep_own",
         "cannot be kept of experts that change their nodes; set sync.rotate.every or this to 0");

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "trainer/model/affinity.h"
 #include "trainer/model/autograd.h"
 #include "trainer/model/block_tensor.h"
 #include "trainer/model/model.h"
@@ -142,17 +143,19 @@ class ModelNode final : public Node {
       Adopt(*block.data, keep, *working_[static_cast<std::size_t>(i)]);
       if (!block.moments) continue;
       AdamMoments& moments = moments_[static_cast<std::size_t>(i)];
-      Adopt(*block.moments->first, 0, moments.first);
-      Adopt(*block.moments->second, 0, moments.second);
-      moments.updates = block.moments->updates;
+      Adopt(*block.moments->first, keep, moments.first);
+      Adopt(*block.moments->second, keep, moments.second);
+      moments.updates =
+          keep > 0 ? std::max(moments.updates, block.moments->updates) : block.moments->updates;
     }
   }
 
   void ResetOptimizer(std::span<const BlockId> ids) override {
     if (config_.gradients_only) return;
     for (const BlockId id : ids) {
+      aside_.erase(id);
       const int i = IndexOf(id);
-      if (i < 0) continue;  // trained no more
+      if (i < 0) continue;
       AdamMoments& moments = moments_[static_cast<std::size_t>(i)];
       for (Buffer* buffer : {&moments.first, &moments.second}) {
         std::memset(buffer->data(), 0, static_cast<std::size_t>(buffer->bytes()));
@@ -189,58 +192,23 @@ class ModelNode final : public Node {
   }
 
   void Load(const std::string& state) override {
-    const auto require = [](bool holds, const char* what) {
-      if (!holds) throw std::invalid_argument(std::string("saved state of a node: ") + what);
-    };
-    StateReader in(state);
-    require(in.Number<std::int32_t>() == static_cast<std::int32_t>(table_->dtype()),
-            "of another element type");
-    require(in.Number<std::uint64_t>() == working_.size(), "it trains other blocks");
-    const auto next = [&](BlockId id) {
-      const std::string_view bytes = in.Bytes();
-      require(static_cast<std::int64_t>(bytes.size()) ==
-                  (*table_)[id].buffer_elements * ElementBytes(table_->dtype()),
-              "a block has another size");
-      return bytes;
-    };
-    struct Moments {
-      std::int64_t updates;
-      std::string_view first, second;
-    };
-    const auto next_moments = [&](BlockId id) {
-      const auto updates = in.Number<std::int64_t>();
-      const auto first = next(id);
-      return Moments{updates, first, next(id)};
-    };
-    std::vector<std::pair<std::string_view, Moments>> saved;
-    for (std::size_t i = 0; i < working_.size(); ++i) {
-      require(in.Number<BlockId>() == trainable_[i], "it trains other blocks");
-      const auto values = next(trainable_[i]);
-      saved.emplace_back(values, next_moments(trainable_[i]));
-    }
-    std::map<BlockId, Moments> aside;
-    for (auto left = in.Number<std::uint64_t>(); left > 0; --left) {
-      const auto id = in.Number<BlockId>();
-      require(id >= 0 && id < table_->size(), "it has trained blocks of another model");
-      aside.emplace(id, next_moments(id));
-    }
-    const std::string position(in.Bytes());
-    in.ExpectEnd();
-    data_->Seek(position);  // throws before anything here has changed
+    const SavedNode saved =
+        ParseNode(state, *table_, config_.gradients_only ? std::vector<BlockId>() : trainable_);
+    data_->Seek(saved.position);  // throws before anything here has changed
     const auto set = [](std::string_view from, Buffer& to) {
       std::memcpy(to.data(), from.data(), from.size());
     };
-    const auto set_moments = [&set](const Moments& from, AdamMoments& to) {
+    const auto set_moments = [&set](const SavedMoments& from, AdamMoments& to) {
       set(from.first, to.first);
       set(from.second, to.second);
       to.updates = from.updates;
     };
-    for (std::size_t i = 0; i < saved.size(); ++i) {
-      set(saved[i].first, *working_[i]);
-      set_moments(saved[i].second, moments_[i]);
+    for (std::size_t i = 0; i < saved.trained.size(); ++i) {
+      set(saved.trained[i].first, *working_[i]);
+      set_moments(saved.trained[i].second, moments_[i]);
     }
     aside_.clear();
-    for (const auto& [id, moments] : aside) {
+    for (const auto& [id, moments] : saved.aside) {
       set_moments(moments, aside_.emplace(id, NoMoments(id)).first->second);
     }
   }
@@ -315,7 +283,7 @@ class ModelNode final : public Node {
     record.step = t;
     record.tokens = config_.sequences * config_.context;
     record.lr = LearningRate(config_.optimizer, t);
-    data_->Next(config_.sequences, batch_);
+    Draw();
     // An earlier step that failed half-way may have left some.
     for (const BlockId id : trainable_) Parameter(id).mutable_grad().reset();
     const std::int64_t rows =
@@ -339,6 +307,23 @@ class ModelNode final : public Node {
     record.grad_norm = Optimise(record.lr);
     record.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return record;
+  }
+
+  // The sequences of a step: of as many as are drawn those that suit this node's experts best.
+  void Draw() {
+    data_->Next(config_.sequences * config_.candidates, batch_);
+    if (config_.candidates == 1) return;
+    std::vector<std::int64_t> own;
+    for (const BlockId id : trainable_) {
+      if ((*table_)[id].kind == BlockKind::kExpert && (*table_)[id].layer == 0) {
+        own.push_back((*table_)[id].expert);
+      }
+    }
+    const auto at = [this](const char* name) { return Parameter(table_->Find(name)->block); };
+    KeepNearest(
+        RouterAffinity(config_.model, {at("embed"), at("layers.0.ffn_norm"), at("layers.0.router")},
+                       own, batch_),
+        config_.sequences, batch_);
   }
 
   // [L · E] factors for the choice of experts at step t; empty where it leans nowhere.
@@ -417,6 +402,9 @@ void Check(const ModelNodeConfig& config, const World& world,
               (config.micro_sequences == 0 || config.sequences % config.micro_sequences == 0),
           "micro_sequences is " + std::to_string(config.micro_sequences) +
               "; it must divide sequences, which is " + std::to_string(config.sequences));
+  require(config.candidates >= 1 && (config.candidates == 1 || config.model.experts > 0),
+          "candidates is " + std::to_string(config.candidates) +
+              "; at least 1, and 1 where the model has no experts");
   require(config.device == "cpu", "device is " + config.device + "; this program has cpu only");
   require(world.blocks.size() == static_cast<std::size_t>(world.table->size()) &&
               world.table->dtype() == config.model.dtype,

@@ -21,6 +21,9 @@ struct ModelNodeConfig {
   std::int64_t micro_sequences = 0;  // of one microbatch; divides `sequences`; 0: all at once
   std::int64_t context = 128;        // T
   std::string device = "cpu";
+  // Of so many times `sequences` samples a step trains on those whose tokens the router would send
+  // most to the experts that this node trains; see trainer/model/affinity.h.
+  int candidates = 1;
   // While young, a node's routing leans towards the experts that it trains: the bias on their
   // logits, in the choice of experts alone, falls linearly from `routing_bias` at step 0 to 0 at
   // step `routing_bias_length`.

@@ -63,11 +63,12 @@ class Node {
 
   // Adopts published values: a trainable block becomes keep · own + (1 − keep) · published in the
   // node's working copy, any other is referred to. Optimiser state stays as it is, except where a
-  // block comes with moments: those of a trainable one are adopted.
+  // trainable block comes with moments: those are mixed likewise, and count as many updates as the
+  // larger of both; with keep 0 as the published ones.
   virtual void Apply(std::span<const NodeBlock> blocks, double keep) = 0;
   void Apply(std::span<const NodeBlock> blocks) { Apply(blocks, 0); }
 
-  // Forgets the optimiser state of these blocks.
+  // Forgets the optimiser state of these blocks, also what is kept of those it trains no more.
   virtual void ResetOptimizer(std::span<const BlockId> ids) = 0;
 
   // Everything that makes the node's future: working copy, moments and their counts, data position.

@@ -53,4 +53,41 @@ void StateReader::ExpectEnd() const {
   if (!rest_.empty()) Fail("something follows its end");
 }
 
+SavedNode ParseNode(std::string_view text, const BlockTable& table,
+                    const std::vector<BlockId>& trains) {
+  StateReader in(text);
+  const auto require = [](bool holds, const char* what) {
+    if (!holds) Fail(what);
+  };
+  require(in.Number<std::int32_t>() == static_cast<std::int32_t>(table.dtype()),
+          "of another element type");
+  require(in.Number<std::uint64_t>() == trains.size(), "it trains other blocks");
+  const auto next = [&](BlockId id) {
+    const std::string_view bytes = in.Bytes();
+    require(static_cast<std::int64_t>(bytes.size()) ==
+                table[id].buffer_elements * ElementBytes(table.dtype()),
+            "a block has another size");
+    return bytes;
+  };
+  const auto next_moments = [&](BlockId id) {
+    const auto updates = in.Number<std::int64_t>();
+    const auto first = next(id);
+    return SavedMoments{updates, first, next(id)};
+  };
+  SavedNode saved;
+  for (const BlockId id : trains) {
+    require(in.Number<BlockId>() == id, "it trains other blocks");
+    const auto values = next(id);
+    saved.trained.emplace_back(values, next_moments(id));
+  }
+  for (auto left = in.Number<std::uint64_t>(); left > 0; --left) {
+    const auto id = in.Number<BlockId>();
+    require(id >= 0 && id < table.size(), "it has trained blocks of another model");
+    saved.aside.emplace(id, next_moments(id));
+  }
+  saved.position = in.Bytes();
+  in.ExpectEnd();
+  return saved;
+}
+
 }  // namespace spes::trainer

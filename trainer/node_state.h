@@ -3,10 +3,15 @@
 
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "trainer/sync/block_table.h"
 
 namespace spes::trainer {
 
@@ -49,5 +54,21 @@ class StateReader {
   std::string_view Take(std::uint64_t bytes);
   std::string_view rest_;
 };
+
+// A node's state as it was read, its bytes still in the text.
+struct SavedMoments {
+  std::int64_t updates = 0;
+  std::string_view first, second;
+};
+struct SavedNode {
+  std::vector<std::pair<std::string_view, SavedMoments>> trained;  // [trainable]
+  std::map<BlockId, SavedMoments> aside;  // of blocks that it has trained before
+  std::string position;                   // of its data
+};
+
+// Throws std::invalid_argument, one line, on a state of other blocks than `trains`, of another
+// element type, or with a block of another size.
+SavedNode ParseNode(std::string_view text, const BlockTable& table,
+                    const std::vector<BlockId>& trains);
 
 }  // namespace spes::trainer

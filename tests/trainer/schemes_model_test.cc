@@ -11,6 +11,8 @@
 #include "tests/trainer/protocol/memory_recorder.h"
 #include "tests/trainer/protocol/scripted_runtime.h"
 #include "trainer/data/keyed_random.h"
+#include "trainer/model/affinity.h"
+#include "trainer/model/autograd.h"
 #include "trainer/model/initial_world.h"
 #include "trainer/model_node.h"
 #include "trainer/protocol/coordinator.h"
@@ -227,6 +229,51 @@ TEST(Schemes, ABiasDrawsTokensToANodesOwnExperts) {
   EXPECT_GT(share(3, 100), without);
   EXPECT_NEAR(share(80, 1000), 0.5, 1e-9) << "always one of the two";
   EXPECT_LT(share(-3, 100), without);
+}
+
+TEST(Affinity, IsTheRoutersShareOfTheEmbeddings) {
+  InitLibTorch();
+  ModelConfig config = Small().model;
+  config.norm_eps = 0;
+  // Two tokens, two widths: token 0 is (1, 1), token 1 is (1, −1); expert 1 likes the second.
+  const at::Tensor embed = at::tensor({1.0, 1.0, 1.0, -1.0}, at::kDouble).view({2, 2});
+  const at::Tensor router = at::tensor({0.0, 0.0, 0.0, -1.0}, at::kDouble).view({2, 2});
+  const Batch batch{2, 2, {0, 1, 1, 1, 1, 0}};  // inputs 0 1 and 1 1
+  const auto share =
+      RouterAffinity(config, {embed, at::ones({2}, at::kDouble), router}, {1}, batch);
+  const double token0 = 1 / (1 + std::exp(1.0)), token1 = 1 / (1 + std::exp(-1.0));
+  ASSERT_EQ(share.size(), 2u);
+  EXPECT_NEAR(share[0], (token0 + token1) / 2, 1e-12);
+  EXPECT_NEAR(share[1], token1, 1e-12);
+  EXPECT_EQ(RouterAffinity(config, {embed, at::ones({2}, at::kDouble), router}, {}, batch)[0], 0);
+}
+
+TEST(Affinity, KeepsTheNearestInTheirOrder) {
+  Batch batch{4, 1, {0, 0, 1, 1, 2, 2, 3, 3}};
+  KeepNearest({0.2, 0.9, 0.1, 0.9}, 3, batch);
+  EXPECT_EQ(batch.sequences, 3);
+  EXPECT_EQ(batch.tokens, (std::vector<std::int32_t>{0, 0, 1, 1, 3, 3}));
+  KeepNearest({0.5, 0.5, 0.5}, 1, batch);
+  EXPECT_EQ(batch.tokens, (std::vector<std::int32_t>{0, 0})) << "the earlier of equals";
+}
+
+TEST(Affinity, DrawsWhatTheOwnExpertsAreAskedFor) {
+  ModelNodeConfig config = Small();
+  config.sequences = 2;
+  const World world = MakeInitialWorld(config.model, MakeBlockTable(config.model), 5);
+  const Allocation allocation =
+      MakeAllocation({.kind = AllocationKind::kContiguous}, *world.table, 4);
+  const auto share = [&](int candidates) {
+    config.candidates = candidates;
+    const auto node =
+        MakeModelNode(config, world, allocation.blocks(2), std::make_unique<StepTokens>(0, 1));
+    const TrainResult result = node->TrainSteps(1, 20, false);
+    EXPECT_EQ(result.steps.front().tokens, kSequences * kContext);
+    double all = 0;
+    for (const auto n : result.routing.routed[0]) all += static_cast<double>(n);
+    return static_cast<double>(result.routing.routed[0][2]) / all;
+  };
+  EXPECT_GT(share(16), 1.1 * share(1));
 }
 
 }  // namespace

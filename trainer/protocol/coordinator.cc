@@ -74,6 +74,7 @@ void Coordinator::On(NodeId from, const Join& m) {
   if (known && peer.incarnation == m.incarnation) return;  // repeated
   if (known) OnLost(from, "began anew");
   peer = {};
+  std::erase_if(for_next_, [from](const auto& each) { return each.first == from; });
   peer.state = MemberState::kIdle;
   peer.incarnation = m.incarnation;
   // Who starts from the same model holds version 0 of everything; others need all values.
@@ -232,7 +233,8 @@ void Coordinator::On(NodeId from, const Offer& m) {
 
   peer.state = MemberState::kIdle;
   peer.arrived = runtime_.Now();
-  peer.held.Trained(peer.asked);
+  // After a result that was not finite its other blocks may not be either.
+  peer.held.Trained(fault ? allocation_.blocks(from) : peer.asked);
   peer.record = {};
   peer.record.round = m.span.round;
   peer.record.node = from;
@@ -316,8 +318,11 @@ void Coordinator::CloseRound() {
   //   S = Σ w_n S_n / Σ w_n; expert e = the mean over its trainers, its owner's copy;
   //   then w_i += α_t · mean_j(w_j − w_i).
   auto update = std::make_shared<WorldUpdate>();
+  // Merging takes all experts of a layer as they are now.
   const double alpha =
-      MergeAlphaOfRound(config_.update.merge, committed_step_, log_.record.last_step);
+      schedule_.AllExpertsDue(order_.span.round)
+          ? MergeAlphaOfRound(config_.update.merge, committed_step_, log_.record.last_step)
+          : 0;
   std::int64_t coded = decoded_bytes_;
   if (updater_.codes()) {
     for (BlockId id = 0; id < table_->size(); ++id) {
@@ -334,10 +339,11 @@ void Coordinator::CloseRound() {
 
 void Coordinator::Publish(const WorldUpdate& update) {
   for (std::size_t i = 0; i < update.codes.size(); ++i) {
+    if (update.world.blocks[i].version != order_.span.round) continue;  // as it was
     published_.codes[i] = {published_.world.blocks[i].version, update.codes[i]};
+    published_.moments[i] = update.moments[i];
   }
   published_.world = update.world;
-  published_.moments = update.moments;
   committed_round_ = order_.span.round;
   committed_step_ = log_.record.last_step;
   reduction_.reset();

@@ -57,7 +57,7 @@ ExchangeSchedule::ExchangeSchedule(const BlockTable& table, const Allocation& al
     const RoundPlan& round = rounds_.round(r);
     const bool merges =
         MergeAlphaOfRound(config.merge, round.first_step - 1, round.last_step()) > 0;
-    const bool owner_receives = merges || !lossless;
+    const bool owner_receives = merges || !lossless || config.steps_experts;
     const auto [found, fresh] =
         kinds.try_emplace({round.due, owner_receives}, static_cast<int>(kinds_.size()));
     if (fresh) {

@@ -41,6 +41,8 @@ struct ExchangeConfig {
   MergeConfig merge;
   ScheduleConfig schedule;
   PayloadCoding coding;
+  // What is published of an expert is never what its owner sent: an outer step comes between.
+  bool steps_experts = false;
 };
 
 // Immutable. Rounds are counted from 1; in each all nodes take part, by the same allocation.

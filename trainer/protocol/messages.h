@@ -102,8 +102,8 @@ struct Reject {
   std::string detail;  // one line
 };
 
-// Coordinator: round `version` is published; adopt `blocks`. A block that the peer trained and
-// whose published value is the peer's own is not among them.
+// Coordinator: round `version` is published; adopt `blocks`, in ascending order. A block whose
+// published value is what the peer offered is not among them.
 struct Update {
   Version version = 0;
   double waited_s = 0;  // from the offer's arrival to this message, the coordinator's clock

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -62,6 +64,23 @@ void Peer::Adopt(const std::vector<SentBlock>& blocks) {
   }
 }
 
+// What is not among the update's blocks was published as it was offered. Where that is not what the
+// node has, because it was coded or trained further, the node adopts it like any other value.
+void Peer::AdoptOffered(const Update& m) {
+  // Its loss is no longer owed: the value that it was lost from is not what the node goes on with.
+  const bool dropped = rejected_ || m.version > offer_->span.round;
+  for (const OfferedBlock& block : offer_->blocks) {
+    if (dropped) residual_.erase(block.id);
+    if (config_.moments == MomentsRule::kReset) reset_.push_back(block.id);
+    const auto found =
+        std::lower_bound(m.blocks.begin(), m.blocks.end(), block.id,
+                         [](const SentBlock& each, BlockId id) { return each.id < id; });
+    if (found != m.blocks.end() && found->id == block.id) continue;
+    if (!base_.empty()) base_[static_cast<std::size_t>(block.id)] = block.data;
+    if (block.code || order_.ahead > 0) adopt_.push_back({block.id, block.data});
+  }
+}
+
 sim::Time Peer::CodingTime(std::int64_t bytes) const {
   return config_.coding_time && bytes > 0 ? config_.coding_time(bytes) : sim::Time{0};
 }
@@ -96,6 +115,7 @@ void Peer::BeginRound(RoundOrder order) {
   busy_ = true;
   order_ = std::move(order);
   attempts_ = 0;
+  rejected_ = false;
   auto offer = std::make_shared<Offer>();
   offer->span = order_.span;
   offer->start_s = sim::ToSeconds(runtime_.Now());
@@ -123,16 +143,22 @@ void Peer::BeginRound(RoundOrder order) {
     offer->compute_s += ahead->compute_s;
   }
 
-  auto work = [this, offer, ahead, done, order = order_, adopt = std::exchange(adopt_, {}),
-               reset_all = std::exchange(reset_all_, false), reset = std::exchange(reset_, {}),
-               step_end_s = std::move(step_end_s)] {
-    if (order.trains) node_.SetTrainable(*order.trains, config_.keep_moments);
-    node_.Apply(adopt, config_.keep);
-    if (reset_all) {
-      node_.ResetOptimizer(node_.trainable());
-    } else if (!reset.empty()) {
-      node_.ResetOptimizer(reset);
+  // After a result that was not finite nothing of the node's own may remain.
+  const double keep = reset_all_ ? 0 : config_.keep;
+  if (std::exchange(reset_all_, false)) {
+    reset_.resize(static_cast<std::size_t>(table_->size()));
+    std::iota(reset_.begin(), reset_.end(), 0);
+  }
+  auto work = [this, offer, ahead, done, keep, order = order_, adopt = std::exchange(adopt_, {}),
+               reset = std::exchange(reset_, {}), step_end_s = std::move(step_end_s)] {
+    if (!reset.empty()) node_.ResetOptimizer(reset);
+    if (order.trains) {
+      node_.SetTrainable(*order.trains, config_.keep_moments);
+      std::erase_if(residual_, [&](const auto& each) {
+        return !std::binary_search(order.trains->begin(), order.trains->end(), each.first);
+      });
     }
+    node_.Apply(adopt, keep);
     TrainResult result = Train(order.span.first_step + done, order.span.steps - done, step_end_s);
     if (ahead) {
       offer->steps = std::move(ahead->result.steps);
@@ -230,6 +256,7 @@ void Peer::On(const Reject& m) {
     return;
   }
   if (!offer_ || m.round != offer_->span.round) return;  // about an offer that is over
+  rejected_ = m.reason != RejectReason::kCorrupt || attempts_ >= kMaxAttempts;
   if (m.reason == RejectReason::kCorrupt && attempts_ < kMaxAttempts) SendOffer();
   // Otherwise the update of this round brings the published values of this node's blocks.
 }
@@ -242,13 +269,7 @@ void Peer::On(const Update& m) {
   Applied applied{m.version, up_s_, 0};
   if (offered)
     applied.down_s = std::max(0.0, sim::ToSeconds(runtime_.Now() - offered_) - up_s_ - m.waited_s);
-  if (offered) {
-    for (const OfferedBlock& block : offer_->blocks) {
-      // What is not among the update's blocks was published as it was offered.
-      if (!base_.empty()) base_[static_cast<std::size_t>(block.id)] = block.data;
-      if (config_.moments == MomentsRule::kReset) reset_.push_back(block.id);
-    }
-  }
+  if (offered) AdoptOffered(m);
   offer_.reset();
   up_s_ = 0;
   Adopt(m.blocks);

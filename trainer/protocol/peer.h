@@ -61,6 +61,7 @@ class Peer {
   void TrainAhead();
   void SendOffer();
   void Adopt(const std::vector<SentBlock>& blocks);
+  void AdoptOffered(const Update& m);
   sim::Time StepsTime(std::int64_t first_step, int steps, std::vector<double>& step_end_s) const;
   sim::Time CodingTime(std::int64_t bytes) const;
   TrainResult Train(std::int64_t first_step, int steps, const std::vector<double>& step_end_s);
@@ -83,6 +84,7 @@ class Peer {
   std::vector<BlockId> reset_;        // or that of these
   std::shared_ptr<Offer> offer_;      // of the round at hand; kept until the round is published
   int attempts_ = 0;                  // sendings of this offer
+  bool rejected_ = false;             // for good
   sim::Time offered_{0};              // when it left
   double up_s_ = 0;
 

@@ -23,7 +23,8 @@ ExchangeConfig Config(ExchangePattern pattern, int nodes) {
 
 TEST(PayloadsOf, OneForEachSetOfTrainers) {
   const auto table = MakeTinyTable(2, 4);  // 5 shared doubles and 4 experts of 12 in each layer
-  const auto payloads = PayloadsOf(*table, MakeAllocation({.kind = AllocationKind::kContiguous}, *table, 2));
+  const auto payloads =
+      PayloadsOf(*table, MakeAllocation({.kind = AllocationKind::kContiguous}, *table, 2));
   ASSERT_EQ(payloads.size(), 3u);
   std::int64_t sum = 0;
   for (const sim::Payload& payload : payloads) {

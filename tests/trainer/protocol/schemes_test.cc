@@ -124,6 +124,38 @@ TEST(Schemes, EveryoneAdoptsWhatTheCodeIsReadBackAs) {
   EXPECT_NE(HashOf(3, coded), exact);
 }
 
+// Nothing is sent back to a sole trainer whose code is published as it is: yet it goes on from what
+// that is read back as.
+TEST(Schemes, ASoleTrainerGoesOnFromWhatItsCodeIsReadBackAs) {
+  for (const bool differences : {false, true}) {
+    const CodecConfig codec{
+        .kind = CodecKind::kInt4, .differences = differences, .error_feedback = true, .group = 4};
+    Cluster c(2, Every(2, 6), 2, {.codec = codec});
+    // Values that no common scale gives exactly.
+    for (auto& node : c.nodes)
+      node->Change([k = 0](double& x) mutable {
+        ++k;
+        x += 0.01 * k * k;
+      });
+    c.Run();
+    ASSERT_EQ(c.published.size(), 4U);
+    for (int n = 0; n < 2; ++n) {
+      const auto& node = c.nodes[static_cast<std::size_t>(n)];
+      for (const BlockId id : node->trainable()) {
+        const auto now = node->Value(id)->as<double>();
+        const auto then =
+            c.published[2].world.blocks[static_cast<std::size_t>(id)].data->as<double>();
+        for (const BlockPart& part : (*c.table)[id].parts) {
+          for (std::int64_t i = 0; i < part.elements; ++i) {
+            const auto at = static_cast<std::size_t>(part.offset + i);
+            EXPECT_NEAR(now[at], then[at] + 2 * (n + 1), 1e-12) << id << " " << i;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Schemes, CodesTakeLessOfTheWireThanValues) {
   CoordinatorConfig config = Every(2, 4);
   const auto bytes = [](const Cluster& c) { return c.recorder.rounds.front(); };
