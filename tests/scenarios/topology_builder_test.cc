@@ -102,6 +102,19 @@ TEST(Matrix, MissingPairsMatterWhereSomebodyStands) {
                 "traffic pass through other sites with routing: shortest");
 }
 
+TEST(Matrix, ARateNextToNothingIsRefused) {
+  const TempFolder folder;
+  folder.Write("m.csv", "a,b,rtt_ms,gbps\noslo,rome,20,1e-12\n");
+  const std::string bad =
+      folder.Write("s.yaml", kRest +
+                                 "network: {matrix: m.csv, coordinator_site: oslo}\n"
+                                 "nodes: {groups: [{site: rome}]}\n");
+  EXPECT_EQ(ErrorOf([&] { ReadScenario(bad); }),
+            bad +
+                ":3: network: the path between sites 'rome' and 'oslo' has a rate of 0.001 bit/s: "
+                "a rate must be at least 1 bit/s and finite");
+}
+
 // oslo –10– hub –20– rome, and a long way directly.
 const std::string kGraph =
     kRest +
