@@ -27,8 +27,13 @@ def main():
     with open(sys.argv[1], newline="") as file:
         for row in csv.DictReader(file):
             runs[row["setting"]].append(row)
-    losses = {s: mean_and_error([number(r["loss"]) for r in rows])[0] for s, rows in runs.items()}
-    fedavg, parallel = losses.get("FedAvg", math.nan), losses.get("data-parallel", math.nan)
+    # FedAvg and data-parallel training at each learning rate.
+    ends = defaultdict(dict)
+    for setting, rows in runs.items():
+        for method in ("FedAvg", "data-parallel"):
+            if setting.split(" lr")[0] == method:
+                loss = mean_and_error([number(r["loss"]) for r in rows])[0]
+                ends[rows[0]["training.lr"]][method] = loss
     print("| setting | loss | gcide | wordnet | of the distance | up | down | to target | memory |")
     print("|---|---|---|---|---|---|---|---|---|")
     for setting, rows in runs.items():
@@ -39,6 +44,7 @@ def main():
             return mean_and_error(column(key))[0]
 
         loss, error = mean_and_error(column("loss"))
+        fedavg, parallel = (ends[rows[0]["training.lr"]][m] for m in ("FedAvg", "data-parallel"))
         reached = [t for t in column("target_s") if not math.isnan(t)]
         target = f"{sum(reached) / len(reached):.0f} s" if reached else "never"
         if reached and len(reached) < len(rows):
