@@ -11,34 +11,10 @@
 #include <utility>
 
 #include "tests/golden/golden_file.h"
-#include "trainer/data/keyed_random.h"
-#include "trainer/model/initial_world.h"
+#include "tests/trainer/small_model.h"
 
 namespace spes::trainer {
 namespace {
-
-// Tokens as a function of (seed, position).
-class KeyedTokens final : public BatchSource {
- public:
-  KeyedTokens(std::uint64_t seed, std::int64_t vocabulary, std::int64_t context)
-      : seed_(seed), vocabulary_(vocabulary), context_(context) {}
-  void Next(std::int64_t sequences, Batch& out) override {
-    out.sequences = sequences;
-    out.context = context_;
-    out.tokens.resize(static_cast<std::size_t>(sequences * (context_ + 1)));
-    for (std::int32_t& token : out.tokens) {
-      token = static_cast<std::int32_t>(Key(seed_, position_++) %
-                                        static_cast<std::uint64_t>(vocabulary_));
-    }
-  }
-  std::string Position() const override { return std::to_string(position_); }
-  void Seek(const std::string& position) override { position_ = std::stoull(position); }
-
- private:
-  std::uint64_t seed_;
-  std::int64_t vocabulary_, context_;
-  std::uint64_t position_ = 0;
-};
 
 // The tokens of one node of the reference trajectory, [steps, B, T + 1].
 class GoldenTokens final : public BatchSource {
@@ -57,43 +33,6 @@ class GoldenTokens final : public BatchSource {
   std::vector<std::int64_t> tokens_;
   std::int64_t context_, at_ = 0;
 };
-
-std::vector<BlockId> SharedAndExperts(const BlockTable& table, int first, int count) {
-  std::vector<BlockId> ids;
-  for (BlockId id = 0; id < table.size(); ++id) {
-    const int e = table[id].expert;
-    if (e < 0 || (e >= first && e < first + count)) ids.push_back(id);
-  }
-  return ids;
-}
-
-struct SmallModel {
-  ModelNodeConfig config{.model = {.vocabulary = 40,
-                                   .layers = 2,
-                                   .width = 32,
-                                   .heads = 2,
-                                   .kv_heads = 1,
-                                   .experts = 4,
-                                   .experts_per_token = 2,
-                                   .expert_width = 24},
-                         .optimizer = {.warmup_steps = 3, .decay_steps = 50},
-                         .sequences = 4,
-                         .context = 16};
-  World world;
-
-  explicit SmallModel(const std::function<void(ModelNodeConfig&)>& change = {}) {
-    InitLibTorch();
-    if (change) change(config);
-    world = MakeInitialWorld(config.model, MakeBlockTable(config.model), 1);
-  }
-  std::unique_ptr<Node> Make(int expert, int count = 1, std::uint64_t seed = 9) const {
-    return MakeModelNode(
-        config, world, SharedAndExperts(*world.table, expert, count),
-        std::make_unique<KeyedTokens>(seed, config.model.vocabulary, config.context));
-  }
-};
-
-const std::atomic<bool> kGo = false;
 
 std::string Bytes(const Node& node) {
   std::string bytes;
@@ -320,76 +259,6 @@ TEST(ModelNode, RefusesStatesThatAreNotItsOwn) {
   damaged[damaged.size() / 2] ^= 1;
   EXPECT_THROW(other->Load(damaged), std::invalid_argument);
   EXPECT_EQ(other->Save(), before);
-}
-
-// What a node trains may change: newcomers start from the published value, those that stay are not
-// touched, and those that leave keep their value.
-TEST(ModelNode, TrainsOtherBlocksFromNowOn) {
-  const SmallModel setup;
-  const auto node = setup.Make(0);
-  const BlockTable& table = *setup.world.table;
-  node->TrainSteps(1, 2, kGo);
-  const std::vector<BlockId> next = SharedAndExperts(table, 1, 1);
-  const BlockId shared = next.front(), comes = *table.Expert(0, 1), leaves = *table.Expert(0, 0);
-  const auto before = node->Read(std::vector{shared}, true);
-  node->SetTrainable(next, false);
-  EXPECT_EQ(node->trainable(), next);
-  const auto after = node->Read(std::vector{shared}, true);
-  EXPECT_EQ(BlockChecksum(table[shared], table.dtype(), *before[0].data),
-            BlockChecksum(table[shared], table.dtype(), *after[0].data));
-  EXPECT_EQ(after[0].moments->updates, 2);
-  const auto fresh = node->Read(std::vector{comes}, true);
-  EXPECT_EQ(BlockChecksum(table[comes], table.dtype(), *fresh[0].data),
-            BlockChecksum(table[comes], table.dtype(),
-                          *setup.world.blocks[static_cast<std::size_t>(comes)].data));
-  EXPECT_EQ(fresh[0].moments->updates, 0);
-  EXPECT_THROW(node->Read(std::vector{leaves}, false), std::logic_error);
-  node->TrainSteps(3, 1, kGo);
-  EXPECT_EQ(node->Read(std::vector{comes}, true)[0].moments->updates, 1);
-}
-
-TEST(ModelNode, KeepsMomentsOfBlocksThatComeBackWhereAskedTo) {
-  const SmallModel setup;
-  const BlockTable& table = *setup.world.table;
-  const auto first = SharedAndExperts(table, 0, 1), second = SharedAndExperts(table, 1, 1);
-  const BlockId expert = *table.Expert(1, 0);
-  for (const bool keep : {true, false}) {
-    const auto node = setup.Make(0);
-    node->TrainSteps(1, 2, kGo);
-    node->SetTrainable(second, keep);
-    node->TrainSteps(3, 1, kGo);
-    const std::string saved = node->Save();
-    node->SetTrainable(first, keep);
-    EXPECT_EQ(node->Read(std::vector{expert}, true)[0].moments->updates, keep ? 2 : 0);
-    const auto again = setup.Make(0);
-    again->SetTrainable(second, keep);
-    again->Load(saved);
-    again->SetTrainable(first, keep);
-    EXPECT_EQ(again->Read(std::vector{expert}, true)[0].moments->updates, keep ? 2 : 0)
-        << "saved with the rest";
-  }
-}
-
-TEST(ModelNode, AdoptsMomentsAndMixesValues) {
-  const SmallModel setup;
-  const auto giver = setup.Make(0), taker = setup.Make(0, 1, 10);
-  giver->TrainSteps(1, 3, kGo);
-  taker->TrainSteps(1, 2, kGo);
-  const BlockId id = giver->trainable().front();
-  const auto given = giver->Read(std::vector{id}, true), own = taker->Read(std::vector{id}, true);
-  taker->Apply(given, 0.25);
-  const auto mixed = taker->Read(std::vector{id}, true);
-  EXPECT_EQ(mixed[0].moments->updates, 3);
-  for (std::size_t i = 0; i < 20; ++i) {
-    EXPECT_FLOAT_EQ(mixed[0].data->as<float>()[i],
-                    0.25F * own[0].data->as<float>()[i] + 0.75F * given[0].data->as<float>()[i]);
-    EXPECT_FLOAT_EQ(mixed[0].moments->first->as<float>()[i],
-                    0.25F * own[0].moments->first->as<float>()[i] +
-                        0.75F * given[0].moments->first->as<float>()[i]);
-  }
-  taker->Apply(given, 0);
-  EXPECT_EQ(taker->Read(std::vector{id}, true)[0].moments->second->as<float>()[3],
-            given[0].moments->second->as<float>()[3]);
 }
 
 TEST(ModelNode, ForgetsItsMoments) {
