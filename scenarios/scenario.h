@@ -33,7 +33,7 @@ struct TrainingSection {
   int candidates = 1;                    // see trainer/model_node.h
   double routing_bias = 0;               // see trainer/model_node.h
   std::int64_t routing_bias_length = 0;  // steps
-  std::string start_from;  // a saved world (safetensors) instead of the initial one
+  std::string start_from;                // a saved world (safetensors) instead of the initial one
 };
 
 // An access link whose traces are files (the base's own are null), see capacity_trace.h.

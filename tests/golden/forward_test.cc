@@ -42,10 +42,10 @@ class Forward : public ::testing::TestWithParam<const char*> {
     run.counts.routed.assign(layers,
                              std::vector<std::int64_t>(static_cast<std::size_t>(config.experts)));
     run.counts.entropy_sum.assign(layers, 0);
-    run.losses =
-        Model(config, table, 12)
-            .Losses(parameters, rows.narrow(1, 0, 12).flatten().contiguous(),
-                    rows.narrow(1, 1, 12).flatten().contiguous(), 12, &run.counts, nullptr, &run.trace);
+    run.losses = Model(config, table, 12)
+                     .Losses(parameters, rows.narrow(1, 0, 12).flatten().contiguous(),
+                             rows.narrow(1, 1, 12).flatten().contiguous(), 12, &run.counts, nullptr,
+                             &run.trace);
     run.losses.total.backward();
     run.gradients.table = table;
     for (BlockId id = 0; id < table->size(); ++id) {
