@@ -108,7 +108,8 @@ class Forecaster {
     state(node).computed = true;
     state(node).ready = loop_.Now();
     const RoundPlan& plan = schedule_.rounds().round(round);
-    state(node).ahead_until = loop_.Now() + StepsTime(node, plan.last_step() + 1, plan.ahead);
+    state(node).ahead_until = loop_.Now() + StepsTime(node, plan.last_step() + 1,
+                                                      round < config_.rounds ? plan.ahead : 0);
     const std::size_t odd = static_cast<std::size_t>(round % 2);
     sim::PlanRunner& runner = *runners_[static_cast<std::size_t>(schedule_.KindOf(round))][odd];
     if (round_[odd] != round) {

@@ -31,13 +31,13 @@ sim::Topology Star(int nodes) {
   return t;
 }
 
-ExchangeSchedule Schedule(ExchangePattern pattern, int nodes) {
+ExchangeSchedule Schedule(ExchangePattern pattern, int nodes, int overlap = 0) {
   const auto table = MakeTinyTable(1, nodes);
   ExchangeConfig config;
   config.pattern = pattern;
   config.coordinators = {nodes};
   config.sites.assign(static_cast<std::size_t>(nodes), 0);
-  config.schedule = {.total_steps = 1000, .every = 2};
+  config.schedule = {.total_steps = 1000, .every = 2, .overlap = overlap};
   return {*table, MakeAllocation({.kind = AllocationKind::kContiguous}, *table, nodes), config};
 }
 
@@ -49,6 +49,22 @@ ForecastConfig Config(std::int32_t rounds) {
   config.rounds = rounds;
   config.step_time = [](NodeId node, std::int64_t) { return sim::Time(seconds(node + 1)); };
   return config;
+}
+
+// A step is trained while each exchange but the last is on its way, and no step twice.
+TEST(Forecast, StepsAheadHideTheExchange) {
+  const auto run = [](int overlap) {
+    const auto network = sim::MakeIdealNetwork(Star(2), {});
+    return MakeForecast(Schedule(ExchangePattern::kCoordinator, 2, overlap), Config(3), *network);
+  };
+  const Forecast plain = run(0), ahead = run(1);
+  for (const std::size_t n : {0, 1}) {
+    EXPECT_NEAR(plain.nodes[n].compute_s, 6.0 * static_cast<double>(n + 1), 1e-9);
+    EXPECT_NEAR(ahead.nodes[n].compute_s, plain.nodes[n].compute_s, 1e-9);
+    EXPECT_NEAR(ahead.nodes[n].total_s(), ahead.total_s, 1) << "both end with the last exchange";
+  }
+  EXPECT_LT(ahead.total_s, plain.total_s - 0.2);
+  EXPECT_GE(ahead.total_s, 12);
 }
 
 TEST(Forecast, OfARing) {

@@ -80,6 +80,39 @@ TEST(ExchangeSchedule, MergedExpertsComeBackToTheirOwners) {
   EXPECT_EQ(schedule.BytesOf(0, 2).down, shared + 4 * expert);
 }
 
+// Whatever is published of an expert is not what its owner has: after an outer step, as a lossy
+// code.
+TEST(ExchangeSchedule, ExpertsThatAreSteppedOrCodedComeBackToTheirOwners) {
+  const auto table = MakeTinyTable(1, 4);
+  const Allocation allocation = MakeAllocation({.kind = AllocationKind::kContiguous}, *table, 4);
+  const std::int64_t shared = 5 * 8 + 24, expert = 12 * 8 + 24;
+  ExchangeConfig config = Config(ExchangePattern::kCoordinator, 4);
+  config.steps_experts = true;
+  EXPECT_EQ(ExchangeSchedule(*table, allocation, config).BytesOf(0, 1).down, shared + 4 * expert);
+  config.steps_experts = false;
+  config.coding.down = {.kind = CodecKind::kBf16};
+  const std::int64_t coded = (5 * 2 + 24) + 4 * (12 * 2 + 24);
+  EXPECT_NEAR(ExchangeSchedule(*table, allocation, config).BytesOf(0, 1).down, coded, 5 * 8);
+}
+
+// Fragments and moments: each round moves what is due in it, up and down.
+TEST(ExchangeSchedule, EachRoundMovesWhatIsDue) {
+  const auto table = MakeTinyTable(2, 4);
+  const Allocation allocation = MakeAllocation({.kind = AllocationKind::kContiguous}, *table, 4);
+  ExchangeConfig config = Config(ExchangePattern::kCoordinator, 4);
+  config.schedule = {.total_steps = 8, .every = 4, .fragments = 2};
+  const ExchangeSchedule schedule(*table, allocation, config);
+  const std::int64_t layer = 5 * 8 + 24 + 12 * 8 + 24;  // of one node
+  ASSERT_EQ(schedule.rounds().rounds(), 4);
+  EXPECT_EQ(schedule.BytesOf(0, 1).up, layer);
+  EXPECT_EQ(schedule.BytesOf(0, 2).up, layer);
+  EXPECT_EQ(schedule.BytesOf(0, 4).up, 2 * layer) << "all at the end";
+  config.schedule.fragments = 1;
+  config.coding.moments = true;
+  EXPECT_EQ(ExchangeSchedule(*table, allocation, config).BytesOf(0, 1).up,
+            2 * (layer + 2 * 8 + 2 * (5 + 12) * 8));
+}
+
 TEST(ExchangeSchedule, FurtherCoordinatorsCountForTheirPatternOnly) {
   const auto table = MakeTinyTable(1, 4);
   const Allocation allocation = MakeAllocation({.kind = AllocationKind::kContiguous}, *table, 4);
