@@ -10,8 +10,8 @@
 
 namespace spes::trainer {
 
-WorldUpdater::WorldUpdater(WorldUpdateConfig config, std::shared_ptr<const BlockTable> table)
-    : config_(std::move(config)), table_(std::move(table)), outer_(table_) {
+WorldUpdater::WorldUpdater(const WorldUpdateConfig& config, std::shared_ptr<const BlockTable> table)
+    : config_(config), table_(std::move(table)), outer_(table_) {
   if (!config_.gradients) return;
   for (BlockId id = 0; id < table_->size(); ++id) {
     moments_.push_back({table_->Allocate(id), table_->Allocate(id), 0});

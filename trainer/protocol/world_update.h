@@ -45,7 +45,7 @@ struct WorldUpdate {
 // coding has lost.
 class WorldUpdater {
  public:
-  WorldUpdater(WorldUpdateConfig config, std::shared_ptr<const BlockTable> table);
+  WorldUpdater(const WorldUpdateConfig& config, std::shared_ptr<const BlockTable> table);
 
   // In this order: the outer optimiser (or the step with the mean gradients), expert merging with
   // `alpha` > 0, coding. `reduced`: of the round with number `version`, that ends at step `step`.
