@@ -19,10 +19,6 @@ namespace {
 
 using Kinds = std::vector<std::pair<std::string, std::int64_t>>;
 
-bool Residual(const trainer::CodecConfig& codec) {
-  return codec.error_feedback && !trainer::IsLossless(codec);
-}
-
 // Of experts whose moments a node keeps for when they come back, at the end of the run.
 std::int64_t AsideBytes(const scenarios::Scenario& scenario, const trainer::BlockTable& table,
                         std::int64_t trained) {
@@ -43,7 +39,7 @@ Kinds NodeKinds(const scenarios::Scenario& scenario, const trainer::BlockTable& 
   if (scenario.sync.method == scenarios::SyncMethod::kLocal) kinds.emplace_back("moments", 2 * own);
   const bool base = trainer::NeedsBase(scenario.sync.up) || trainer::NeedsBase(scenario.sync.down);
   if (base) kinds.emplace_back("published values", own);
-  if (Residual(scenario.sync.up)) kinds.emplace_back("coding residuals", own);
+  if (trainer::KeepsResidual(scenario.sync.up)) kinds.emplace_back("coding residuals", own);
   kinds.emplace_back("moments of experts trained before", 2 * AsideBytes(scenario, table, trained));
   std::erase_if(kinds, [](const auto& kind) { return kind.second == 0; });
   return kinds;
@@ -72,7 +68,7 @@ Kinds ProcessKinds(const scenarios::Scenario& scenario, const trainer::Allocatio
   if (sync.shared.outer.nesterov) state += element * table.SharedElements();
   if (sync.experts.outer.nesterov) state += world - element * table.SharedElements();
   if (gradients) state += 2 * world;
-  if (Residual(sync.down)) state += world;
+  if (trainer::KeepsResidual(sync.down)) state += world;
   const std::int64_t rows = scenario.training.micro_sequences > 0
                                 ? scenario.training.micro_sequences
                                 : scenario.training.sequences;
@@ -93,7 +89,7 @@ Kinds ProcessKinds(const scenarios::Scenario& scenario, const trainer::Allocatio
        workers * element *
            trainer::ActivationElements(scenario.model, rows * scenario.training.context)},
       {"coordinator's optimiser and residuals", state},
-      {"nodes' coding residuals", Residual(sync.up) ? all : 0},
+      {"nodes' coding residuals", trainer::KeepsResidual(sync.up) ? all : 0},
   };
   std::erase_if(kinds, [](const auto& kind) { return kind.second == 0; });
   return kinds;

@@ -80,6 +80,7 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
   for (trainer::NodeId node = 0; node < allocation_.nodes(); ++node) {
     nodes_.push_back(MakeNode(scenario, world, dataset, allocation_, node, steps_done_));
     trainer::PeerConfig peer = scenarios::BuildPeerConfig(scenario, node);
+    peer.scenario_hash = config.scenario_hash;
     peer.world_hash = world_hash;
     peer.step_time = [cost, node](std::int64_t step) { return cost->StepTime(node, step); };
     peers_.push_back(std::make_unique<trainer::Peer>(std::move(peer), *nodes_.back(), world,

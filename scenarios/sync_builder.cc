@@ -139,7 +139,6 @@ trainer::PeerConfig BuildPeerConfig(const Scenario& scenario, int node) {
   const SyncSection& sync = scenario.sync;
   trainer::PeerConfig config;
   config.node = node;
-  config.scenario_hash = ScenarioHash(scenario);
   config.codec = sync.up;
   config.coding_time = CodingTime(scenario);
   config.moments = sync.moments;

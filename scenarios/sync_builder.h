@@ -36,7 +36,7 @@ trainer::OptimizerConfig BuildOptimizer(const Scenario& scenario);
 trainer::CoordinatorConfig BuildCoordinatorConfig(const Scenario& scenario,
                                                   const trainer::BlockTable& table);
 
-// All but `world_hash` and `step_time`.
+// All but `scenario_hash`, `world_hash` and `step_time`.
 trainer::PeerConfig BuildPeerConfig(const Scenario& scenario, int node);
 
 }  // namespace spes::scenarios

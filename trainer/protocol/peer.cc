@@ -70,7 +70,7 @@ void Peer::AdoptOffered(const Update& m) {
   // Its loss is no longer owed: the value that it was lost from is not what the node goes on with.
   const bool dropped = rejected_ || m.version > offer_->span.round;
   for (const OfferedBlock& block : offer_->blocks) {
-    if (dropped) residual_.erase(block.id);
+    if (dropped) residuals_.Forget(block.id);
     if (config_.moments == MomentsRule::kReset) reset_.push_back(block.id);
     const auto found =
         std::lower_bound(m.blocks.begin(), m.blocks.end(), block.id,
@@ -154,9 +154,7 @@ void Peer::BeginRound(RoundOrder order) {
     if (!reset.empty()) node_.ResetOptimizer(reset);
     if (order.trains) {
       node_.SetTrainable(*order.trains, config_.keep_moments);
-      std::erase_if(residual_, [&](const auto& each) {
-        return !std::binary_search(order.trains->begin(), order.trains->end(), each.first);
-      });
+      residuals_.KeepOnly(*order.trains);
     }
     node_.Apply(adopt, keep);
     TrainResult result = Train(order.span.first_step + done, order.span.steps - done, step_end_s);
@@ -187,10 +185,7 @@ void Peer::Fill(Offer& offer, const RoundOrder& order) {
     NodeBlock block = std::move(node_.Read({&id, 1}, moments).front());
     OfferedBlock offered{id, 0, std::move(block.data), nullptr, std::move(block.moments)};
     if (!IsPlain(config_.codec)) {
-      Buffer* residual = nullptr;
-      if (config_.codec.error_feedback && !IsLossless(config_.codec)) {
-        residual = &residual_.try_emplace(id, table_->Allocate(id)).first->second;
-      }
+      Buffer* residual = residuals_.Of(config_.codec, *table_, id);
       const Buffer* base = base_.empty() ? nullptr : base_[static_cast<std::size_t>(id)].get();
       CodedBlock coded = Encode(config_.codec, table_->dtype(), spec, offered.data, base, residual);
       offered.data = std::move(coded.decoded);

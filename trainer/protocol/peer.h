@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +15,7 @@
 #include "trainer/protocol/runtime.h"
 #include "trainer/sync/codec.h"
 #include "trainer/sync/reduction.h"
+#include "trainer/sync/residuals.h"
 
 namespace spes::trainer {
 
@@ -100,7 +100,7 @@ class Peer {
   // What the next offer is coded from, and what coding has lost so far. Touched by computations,
   // and by messages only while none codes.
   std::vector<SharedBuffer> base_;  // [block]; empty where the codec needs none
-  std::map<BlockId, Buffer> residual_;
+  Residuals residuals_;
 };
 
 }  // namespace spes::trainer

@@ -120,13 +120,9 @@ void WorldUpdater::Code(const World& before, Version version, WorldUpdate& updat
     const auto i = static_cast<std::size_t>(id);
     PublishedBlock& block = update.world.blocks[i];
     if (block.version != version) continue;
-    Buffer* residual = nullptr;
-    if (config_.codec.error_feedback && !lossless) {
-      residual = &residual_.try_emplace(id, table_->Allocate(id)).first->second;
-    }
+    Buffer* residual = residuals_.Of(config_.codec, *table_, id);
     CodedBlock coded = Encode(config_.codec, table_->dtype(), (*table_)[id], block.data,
                               before.blocks[i].data.get(), residual);
-    update.coded_bytes += table_->Bytes(id);
     // Whoever reads raw values gets what whoever reads the code has: the shorter one is sent.
     if (static_cast<std::int64_t>(coded.code->size()) < table_->Bytes(id)) {
       update.codes[i] = std::move(coded.code);
@@ -138,9 +134,8 @@ void WorldUpdater::Code(const World& before, Version version, WorldUpdate& updat
 }
 
 std::int64_t WorldUpdater::StateBytes() const {
-  std::int64_t bytes = outer_.StateBytes();
+  std::int64_t bytes = outer_.StateBytes() + residuals_.Bytes();
   for (const AdamMoments& m : moments_) bytes += m.first.bytes() + m.second.bytes();
-  for (const auto& [id, buffer] : residual_) bytes += buffer.bytes();
   return bytes;
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "trainer/sync/merge.h"
 #include "trainer/sync/outer.h"
 #include "trainer/sync/reduction.h"
+#include "trainer/sync/residuals.h"
 
 namespace spes::trainer {
 
@@ -33,7 +33,6 @@ struct WorldUpdate {
   std::vector<bool> contributed;       // [block]
   std::vector<SharedCode> codes;       // [block]: of what changed; null: raw
   std::vector<SharedMoments> moments;  // [block]: where they came along
-  std::int64_t coded_bytes = 0;        // of the values that were coded
   double alpha = 0;
   // [layer] of [E, E], empty for layers without experts; the second only where experts were merged.
   std::vector<std::vector<double>> similarities, merged_similarities;
@@ -53,7 +52,7 @@ class WorldUpdater {
   WorldUpdate Update(const World& before, Reduction::Result reduced, Version version,
                      std::int64_t step, double alpha);
 
-  // What the next update will write down, in bytes of values, if it changes blocks of so many.
+  // Whether what is published is written down as codes.
   bool codes() const { return !IsPlain(config_.codec); }
 
   // Bytes of all that is kept between rounds.
@@ -69,7 +68,7 @@ class WorldUpdater {
   std::shared_ptr<const BlockTable> table_;
   OuterOptimizer outer_;
   std::vector<AdamMoments> moments_;  // [block], of data-parallel training
-  std::map<BlockId, Buffer> residual_;
+  Residuals residuals_;
 };
 
 }  // namespace spes::trainer

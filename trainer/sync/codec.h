@@ -40,6 +40,11 @@ void Validate(const CodecConfig& config);
 // Whether what is read back equals what was written, to the bit.
 bool IsLossless(const CodecConfig& config);
 
+// Whether there is something to feed back.
+inline bool KeepsResidual(const CodecConfig& config) {
+  return config.error_feedback && !IsLossless(config);
+}
+
 // Whether there is nothing to do: values are sent as they are.
 inline bool IsPlain(const CodecConfig& config) {
   return config.kind == CodecKind::kRaw && !config.differences && config.zstd == 0;
