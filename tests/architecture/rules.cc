@@ -40,7 +40,7 @@ const std::vector<Library>& Libraries() {
       {"LibTorch",
        {"torch/", "ATen/", "c10/"},
        {"trainer/", "tests/trainer/", "tests/golden/", "tests/bench/"},
-       {"trainer/sync/", "trainer/protocol/", "trainer/runtime/"}},
+       {"trainer/sync/", "trainer/protocol/", "trainer/wire/", "trainer/runtime/"}},
       {"asio", {"asio"}, {"trainer/runtime/tcp/", "tests/trainer/runtime/tcp/"}, {}},
       {"OpenSSL", {"openssl/"}, {"trainer/runtime/tcp/", "tests/trainer/runtime/tcp/"}, {}},
       {"cpp-httplib", {"httplib.h"}, {"trainer/runtime/tcp/", "tests/trainer/runtime/tcp/"}, {}},

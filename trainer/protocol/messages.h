@@ -45,14 +45,18 @@ struct RoundOrder {
 struct Join {
   std::string scenario_hash;
   std::string world_hash;
-  std::uint64_t incarnation = 0;  // another number each time the peer's process begins anew
+  std::uint64_t incarnation = 0;   // another number each time the peer's process begins anew
+  std::uint64_t run = 0;           // whose rounds it has taken part in; 0: none yet
+  std::int32_t round = 0;          // the last one that it has trained, in that run
+  std::vector<Version> held = {};  // [block]: the published value it has, −1: none; or empty: none
+  std::vector<BlockId> trains = {};  // from its last order on; empty: as the first round has it
 };
 
 // What goes over the wire in place of a block's values; see trainer/sync/codec.h. Null: the values.
 using SharedCode = std::shared_ptr<const std::string>;
 
 // A block's published value. With a code, `data` is what the code is read back as: within one
-// process nobody has to decode it.
+// process nobody has to decode it; over a wire it is null and the receiver does.
 struct SentBlock {
   BlockId id = 0;
   Version version = 0;
@@ -65,9 +69,11 @@ struct SentBlock {
 struct Admit {
   std::vector<SentBlock> blocks;
   RoundOrder order;
+  std::uint64_t run = 0;  // the coordinator's; see coordinator_state.h
 };
 
-// A block as a peer has trained it; with a code, what that is read back as.
+// A block as a peer has trained it; with a code, what that is read back as (null while it has only
+// come over a wire).
 struct OfferedBlock {
   BlockId id = 0;
   std::uint64_t checksum = 0;  // BlockChecksum of the values as they left the peer

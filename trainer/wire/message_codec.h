@@ -1,0 +1,82 @@
+// Messages as bytes. A message is a head (its kind, its fields, one header per block) and a payload
+// (values or codes of the blocks, then moments), which is sent from and read into where it lies.
+// Sizes are those of trainer/protocol/wire_size.h: with its frame header a head and its payload
+// have WireBytes(message) bytes, the kind included in the frame.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/protocol/messages.h"
+#include "trainer/wire/frame.h"
+
+namespace spes::trainer {
+
+// What a head starts with, so that a frame tells the kind of its message.
+enum class MessageKind : std::uint8_t {
+  kJoin = 1,
+  kAdmit,
+  kOffer,
+  kReject,
+  kUpdate,
+  kApplied,
+  kLeave
+};
+
+// A message ready to be sent. Keeps the buffers that the payload points into.
+struct OutgoingMessage {
+  Message message;
+  std::string head;
+  std::vector<std::span<const std::byte>> payload;  // one after the other; padding left out
+  std::int64_t payload_bytes = 0;
+};
+
+// Block ids must be of `table`. A block with a code sends the code, any other its values.
+OutgoingMessage EncodeMessage(Message message, const BlockTable& table);
+
+// What a receiver accepts, whatever a head says.
+struct WireLimits {
+  std::int64_t head_bytes = 64 << 20;
+  std::int64_t text_bytes = 1 << 20;      // of one text
+  std::int64_t list_length = 16'777'216;  // of one list; never more than the head has bytes for
+  // The largest code of a block, by its id; empty: its values and 4096 bytes.
+  std::function<std::int64_t(BlockId)> code_bytes = {};
+};
+
+// Memory for the values of a block: `bytes` zeroed ones.
+using Allocate = std::function<Buffer(std::int64_t bytes)>;
+
+// A message on its way in. First the head, which is checked against the table in full before
+// anything is allocated; then the payload is read into `payload()`; then the message.
+class IncomingMessage {
+ public:
+  // Throws WireError on anything that EncodeMessage could not have written for this table: unknown
+  // kinds, ids that are not of the table or come twice in one list, lengths that are not the
+  // block's, texts, lists or codes above the limits, bytes left over. Blocks need not be ascending.
+  IncomingMessage(std::string_view head, std::shared_ptr<const BlockTable> table,
+                  const WireLimits& limits, const Allocate& allocate = {});
+  ~IncomingMessage();
+  IncomingMessage(IncomingMessage&&) noexcept;
+  IncomingMessage& operator=(IncomingMessage&&) noexcept;
+
+  std::int64_t payload_bytes() const;
+  // Where the payload belongs, one piece after the other.
+  const std::vector<std::span<std::byte>>& payload() const;
+
+  // Once all of the payload is there. The blocks that came as codes have `code` and no `data`:
+  // whoever has their base decodes them (trainer/sync/codec.h). Steps' `node` and `round` are 0:
+  // the receiver knows them.
+  Message Finish() &&;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace spes::trainer
