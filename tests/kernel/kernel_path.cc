@@ -35,10 +35,11 @@ std::string WhatIsMissing(const std::string& congestion) {
   std::string step;
   try {
     step = "no network namespaces, or no ip command";
-    const Namespace space;
+    const sim::Namespace space;
     step = "no TUN devices";
     space.Run([] {
-      const Descriptor tun(Check(open("/dev/net/tun", O_RDWR | O_CLOEXEC), "/dev/net/tun"));
+      const sim::Descriptor tun(
+          sim::Check(open("/dev/net/tun", O_RDWR | O_CLOEXEC), "/dev/net/tun"));
     });
     space.Command("ip tuntap add dev probe mode tun");
     step = "no veth devices";
@@ -47,10 +48,10 @@ std::string WhatIsMissing(const std::string& congestion) {
     space.Command(TokenBucket("probe1", 1e6, 1e5));
     step = "no congestion control " + congestion;
     space.Run([&] {
-      const Descriptor socket_fd(Check(socket(AF_INET, SOCK_STREAM, 0), "a socket"));
-      Check(setsockopt(socket_fd.get(), IPPROTO_TCP, TCP_CONGESTION, congestion.c_str(),
-                       static_cast<socklen_t>(congestion.size())),
-            congestion);
+      const sim::Descriptor socket_fd(sim::Check(socket(AF_INET, SOCK_STREAM, 0), "a socket"));
+      sim::Check(setsockopt(socket_fd.get(), IPPROTO_TCP, TCP_CONGESTION, congestion.c_str(),
+                            static_cast<socklen_t>(congestion.size())),
+                 congestion);
     });
   } catch (const std::exception& error) {
     return step + ": " + error.what();

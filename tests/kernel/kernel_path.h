@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "sim/netns/namespace.h"
 #include "sim/units.h"
-#include "tests/kernel/namespaces.h"
 #include "tests/kernel/tun_relay.h"
 
 namespace spes::kernel {
@@ -35,8 +35,8 @@ class KernelPath {
   explicit KernelPath(const PathSettings& settings);
 
   const PathSettings& settings() const { return settings_; }
-  const Namespace& sender() const { return sender_; }
-  const Namespace& receiver() const { return receiver_; }
+  const sim::Namespace& sender() const { return sender_; }
+  const sim::Namespace& receiver() const { return receiver_; }
   static std::string ReceiverAddress() { return "10.9.1.2"; }
 
   // What the queue can hold, in wire bytes as the packet level counts them.
@@ -54,7 +54,7 @@ class KernelPath {
 
  private:
   const PathSettings settings_;
-  Namespace sender_, router_, receiver_;
+  sim::Namespace sender_, router_, receiver_;
   std::unique_ptr<TunRelay> relay_;
 };
 

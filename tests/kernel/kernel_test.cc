@@ -27,18 +27,18 @@ class KernelTest : public testing::Test {
 };
 
 TEST_F(KernelTest, ANamespaceIsANetworkOfItsOwn) {
-  const Namespace space;
+  const sim::Namespace space;
   EXPECT_NE(space.Command("ip -o link show").find("lo:"), std::string::npos);
   EXPECT_EQ(space.Command("ip -o link show").find('\n'),
             space.Command("ip -o link show").size() - 1)
       << "one device";
   space.Command("ip link add probe1 type veth peer name probe2");
-  const Namespace other;
+  const sim::Namespace other;
   EXPECT_EQ(other.Command("ip link show").find("probe1"), std::string::npos);
 }
 
 TEST_F(KernelTest, ACommandThatFailsSaysWhy) {
-  const Namespace space;
+  const sim::Namespace space;
   try {
     space.Command("ip link set dev absent up");
     FAIL() << "nothing was thrown";
@@ -52,10 +52,10 @@ TEST_F(KernelTest, ACommandThatFailsSaysWhy) {
 // The namespaces have no names and die with whoever holds them, and their devices with them: there
 // is nothing to remove, whatever happened to an earlier run.
 TEST_F(KernelTest, NothingIsLeftWhenTheProcessIsKilled) {
-  const Namespace outside;
+  const sim::Namespace outside;
   EXPECT_EXIT(
       {
-        const Namespace inside;
+        const sim::Namespace inside;
         outside.Command("ip link add here type veth peer name there netns " + inside.Path());
         raise(SIGKILL);
       },

@@ -25,62 +25,62 @@ constexpr int kPatienceMs = 20'000;
 
 template <typename Value>
 void Set(int socket_fd, int level, int option, const Value& value, const std::string& what) {
-  Check(setsockopt(socket_fd, level, option, &value, sizeof value), what);
+  sim::Check(setsockopt(socket_fd, level, option, &value, sizeof value), what);
 }
 
-Descriptor NewSocket() {
-  return Descriptor(Check(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "a socket"));
+sim::Descriptor NewSocket() {
+  return sim::Descriptor(sim::Check(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "a socket"));
 }
 
 void SetNonBlocking(int socket_fd) {
-  Check(fcntl(socket_fd, F_SETFL, O_NONBLOCK), "a socket that does not block");
+  sim::Check(fcntl(socket_fd, F_SETFL, O_NONBLOCK), "a socket that does not block");
 }
 
-sockaddr_in Address() {
+sockaddr_in Address(const std::string& host) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(kPort);
-  inet_pton(AF_INET, KernelPath::ReceiverAddress().c_str(), &address.sin_addr);
+  inet_pton(AF_INET, host.c_str(), &address.sin_addr);
   return address;
 }
 
 // Open connections, and how many bytes each has still to carry.
 struct Streams {
-  std::vector<Descriptor> senders, receivers;
+  std::vector<sim::Descriptor> senders, receivers;
   std::vector<std::int64_t> bytes;
 };
 
-Streams Connect(const KernelPath& path, const TransferSettings& settings) {
+Streams Connect(const TransferEnds& ends, const TransferSettings& settings) {
   // Ample: all that can be in flight, several times over, at the receiver with the kernel's own
   // overhead for each packet. (The kernel reserves twice what it is told.)
-  const double in_flight =
-      path.settings().bps / 8 * sim::ToSeconds(path.settings().rtt) + path.QueueBytes();
-  const int buffer = static_cast<int>(std::min(8 * in_flight + 4e6, 5e8));
-  const sockaddr_in address = Address();
-  Descriptor listener;
-  path.receiver().Run([&] {
+  const int buffer = static_cast<int>(std::min(8 * ends.in_flight_bytes + 4e6, 5e8));
+  const sockaddr_in address = Address(ends.receiver_address);
+  sim::Descriptor listener;
+  ends.receiver.Run([&] {
     listener = NewSocket();
     Set(listener.get(), SOL_SOCKET, SO_REUSEADDR, 1, "an address to use again");
     Set(listener.get(), SOL_SOCKET, SO_RCVBUFFORCE, buffer, "a receive buffer");
-    Check(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
-          "binding");
-    Check(listen(listener.get(), settings.streams), "listening");
+    sim::Check(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
+               "binding");
+    sim::Check(listen(listener.get(), settings.streams), "listening");
   });
   Streams streams;
   for (int i = 0; i < settings.streams; ++i) {
-    path.sender().Run([&] {
-      const Descriptor& socket_fd = streams.senders.emplace_back(NewSocket());
-      Check(setsockopt(socket_fd.get(), IPPROTO_TCP, TCP_CONGESTION, settings.congestion.c_str(),
-                       static_cast<socklen_t>(settings.congestion.size())),
-            "congestion control " + settings.congestion);
+    ends.sender.Run([&] {
+      const sim::Descriptor& socket_fd = streams.senders.emplace_back(NewSocket());
+      sim::Check(
+          setsockopt(socket_fd.get(), IPPROTO_TCP, TCP_CONGESTION, settings.congestion.c_str(),
+                     static_cast<socklen_t>(settings.congestion.size())),
+          "congestion control " + settings.congestion);
       Set(socket_fd.get(), SOL_SOCKET, SO_SNDBUFFORCE, buffer, "a send buffer");
       Set(socket_fd.get(), IPPROTO_TCP, TCP_NODELAY, 1, "no delay");
-      Check(connect(socket_fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
-            "connecting");
+      sim::Check(
+          connect(socket_fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
+          "connecting");
       SetNonBlocking(socket_fd.get());
     });
-    streams.receivers.emplace_back(
-        Check(accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC), "accept"));
+    streams.receivers.emplace_back(sim::Check(
+        accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC), "accept"));
     streams.bytes.push_back(settings.bytes / settings.streams +
                             (i < settings.bytes % settings.streams ? 1 : 0));
   }
@@ -90,16 +90,17 @@ Streams Connect(const KernelPath& path, const TransferSettings& settings) {
 // Calls `move(fd, bytes)`, which does what read and write do, on whichever socket is ready until
 // all bytes are moved. The sockets must not block.
 template <typename Move>
-void MoveAll(const std::vector<Descriptor>& sockets, std::vector<std::int64_t> left, short ready,
-             const Move& move) {
+void MoveAll(const std::vector<sim::Descriptor>& sockets, std::vector<std::int64_t> left,
+             short ready, const Move& move) {
   std::vector<pollfd> waiting;
-  for (const Descriptor& socket_fd : sockets) waiting.push_back({socket_fd.get(), ready, 0});
+  for (const sim::Descriptor& socket_fd : sockets) waiting.push_back({socket_fd.get(), ready, 0});
   for (;;) {
     for (std::size_t i = 0; i < sockets.size(); ++i) {
       while (left[i] > 0) {
         const ssize_t moved = move(sockets[i].get(), left[i]);
         if (moved < 0 && errno == EAGAIN) break;
-        if (Check(moved, "a TCP stream") == 0) throw std::runtime_error("a TCP stream has ended");
+        if (sim::Check(moved, "a TCP stream") == 0)
+          throw std::runtime_error("a TCP stream has ended");
         left[i] -= moved;
       }
       if (left[i] <= 0) waiting[i].fd = -1;  // poll looks away
@@ -107,22 +108,21 @@ void MoveAll(const std::vector<Descriptor>& sockets, std::vector<std::int64_t> l
     if (std::ranges::all_of(left, [](std::int64_t bytes) { return bytes <= 0; })) return;
     const int n = poll(waiting.data(), waiting.size(), kPatienceMs);
     if (n == 0) throw std::runtime_error("a TCP stream moves nothing for 20 s");
-    if (n < 0 && errno != EINTR) Check(n, "poll");
+    if (n < 0 && errno != EINTR) sim::Check(n, "poll");
   }
 }
 
 tcp_info Information(int socket_fd) {
   tcp_info info{};
   socklen_t size = sizeof info;
-  Check(getsockopt(socket_fd, IPPROTO_TCP, TCP_INFO, &info, &size), "TCP_INFO");
+  sim::Check(getsockopt(socket_fd, IPPROTO_TCP, TCP_INFO, &info, &size), "TCP_INFO");
   return info;
 }
 
 }  // namespace
 
-TransferResult Transfer(const KernelPath& path, const TransferSettings& settings) {
-  const Streams streams = Connect(path, settings);
-  const KernelPath::Drops before = path.drops();
+TransferResult Transfer(const TransferEnds& ends, const TransferSettings& settings) {
+  const Streams streams = Connect(ends, settings);
   Clock::time_point start, end;
   std::exception_ptr receiver_error;
   std::thread receiver([&] {
@@ -154,7 +154,7 @@ TransferResult Transfer(const KernelPath& path, const TransferSettings& settings
   TransferResult result;
   result.seconds = std::chrono::duration<double>(end - start).count();
   result.goodput_bps = static_cast<double>(settings.bytes) * 8 / result.seconds;
-  for (const Descriptor& socket_fd : streams.senders) {
+  for (const sim::Descriptor& socket_fd : streams.senders) {
     const tcp_info info = Information(socket_fd.get());
     if (info.tcpi_snd_mss != kSegment) {
       throw std::runtime_error("segments of " + std::to_string(info.tcpi_snd_mss) + " bytes");
@@ -167,6 +167,15 @@ TransferResult Transfer(const KernelPath& path, const TransferSettings& settings
     result.buffer_limited_s =
         std::max(result.buffer_limited_s, static_cast<double>(info.tcpi_sndbuf_limited) * 1e-6);
   }
+  return result;
+}
+
+TransferResult Transfer(const KernelPath& path, const TransferSettings& settings) {
+  const double in_flight =
+      path.settings().bps / 8 * sim::ToSeconds(path.settings().rtt) + path.QueueBytes();
+  const KernelPath::Drops before = path.drops();
+  TransferResult result = Transfer(
+      {path.sender(), path.receiver(), KernelPath::ReceiverAddress(), in_flight}, settings);
   const KernelPath::Drops after = path.drops();
   result.drops = {.queue = after.queue - before.queue,
                   .elsewhere = after.elsewhere - before.elsewhere};

@@ -1,16 +1,14 @@
 #include "tests/kernel/tun_relay.h"
 
-#include <fcntl.h>
-#include <linux/if_tun.h>
-#include <net/if.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <sys/timerfd.h>
 #include <time.h>
 
 #include <algorithm>
+
+#include "sim/netns/tunnel.h"
 
 namespace spes::kernel {
 namespace {
@@ -25,35 +23,26 @@ std::int64_t Now() {
   return now.tv_sec * kSecond + now.tv_nsec;
 }
 
-Descriptor OpenTun(const std::string& device, const Namespace& space, const std::string& address) {
-  Descriptor tun;
-  space.Run([&] {
-    tun = Descriptor(Check(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC), "/dev/net/tun"));
-    ifreq request{};
-    device.copy(request.ifr_name, IFNAMSIZ - 1);
-    request.ifr_flags = IFF_TUN | IFF_NO_PI;
-    Check(ioctl(tun.get(), TUNSETIFF, &request), "a TUN device");
-  });
+sim::Descriptor OpenTun(const std::string& device, const sim::Namespace& space,
+                        const std::string& address) {
   // Room for more than a second at any rate we can carry: a burst is the sender's right.
-  space.Command("ip link set dev " + device + " txqueuelen 100000 mtu 1500 up");
-  space.Command("ip address add " + address + " dev " + device);
-  return tun;
+  return sim::OpenTunnel(space, {.device = device, .address = address, .queue_length = 100'000});
 }
 
 }  // namespace
 
-TunRelay::TunRelay(const std::string& device, const Namespace& a, const std::string& address_a,
-                   const Namespace& b, const std::string& address_b, sim::Time one_way)
+TunRelay::TunRelay(const std::string& device, const sim::Namespace& a, const std::string& address_a,
+                   const sim::Namespace& b, const std::string& address_b, sim::Time one_way)
     : one_way_(one_way),
       a_(OpenTun(device, a, address_a)),
       b_(OpenTun(device, b, address_b)),
-      timer_(Check(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "a timer")),
-      stop_(Check(eventfd(0, EFD_CLOEXEC), "an event")),
-      wake_(Check(epoll_create1(EPOLL_CLOEXEC), "epoll")),
+      timer_(sim::Check(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "a timer")),
+      stop_(sim::Check(eventfd(0, EFD_CLOEXEC), "an event")),
+      wake_(sim::Check(epoll_create1(EPOLL_CLOEXEC), "epoll")),
       directions_{Direction{a_.get(), b_.get(), {}}, Direction{b_.get(), a_.get(), {}}} {
-  for (const Descriptor* file : {&a_, &b_, &timer_, &stop_}) {
+  for (const sim::Descriptor* file : {&a_, &b_, &timer_, &stop_}) {
     epoll_event event{.events = EPOLLIN, .data = {.fd = file->get()}};
-    Check(epoll_ctl(wake_.get(), EPOLL_CTL_ADD, file->get(), &event), "epoll");
+    sim::Check(epoll_ctl(wake_.get(), EPOLL_CTL_ADD, file->get(), &event), "epoll");
   }
   thread_ = std::thread([this] {
     // Ahead of other programs, or their time slices would be jitter. Where that is not allowed the
@@ -84,7 +73,7 @@ void TunRelay::Loop() {
     std::array<epoll_event, 4> events;
     const int n = epoll_wait(wake_.get(), events.data(), events.size(), -1);
     if (n < 0 && errno == EINTR) continue;
-    Check(n, "epoll");
+    sim::Check(n, "epoll");
     for (int i = 0; i < n; ++i) {
       if (events[i].data.fd == stop_.get()) return;
     }
@@ -105,7 +94,7 @@ bool TunRelay::Take(Direction& direction) {
     if (size < 0) {
       direction.waiting.pop_back();
       if (errno == EAGAIN) return false;
-      Check(size, "reading from a TUN device");
+      sim::Check(size, "reading from a TUN device");
     }
     packet.size = static_cast<int>(size);
     packet.due = Now() + one_way_.count();
@@ -137,7 +126,7 @@ void TunRelay::Rest() {
   }
   // Zero stops the timer. Setting it also forgets that it has gone off.
   const itimerspec when{.it_interval = {}, .it_value = {next / kSecond, next % kSecond}};
-  Check(timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr), "a timer");
+  sim::Check(timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr), "a timer");
 }
 
 }  // namespace spes::kernel

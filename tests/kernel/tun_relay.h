@@ -10,9 +10,9 @@
 #include <string>
 #include <thread>
 
+#include "sim/netns/descriptor.h"
+#include "sim/netns/namespace.h"
 #include "sim/units.h"
-#include "tests/kernel/descriptor.h"
-#include "tests/kernel/namespaces.h"
 
 namespace spes::kernel {
 
@@ -31,14 +31,14 @@ class TunRelay {
 
   // The devices are called `device` in both namespaces, and are up, with the addresses given
   // ("10.0.0.1/24"). Throws std::runtime_error.
-  TunRelay(const std::string& device, const Namespace& a, const std::string& address_a,
-           const Namespace& b, const std::string& address_b, sim::Time one_way);
+  TunRelay(const std::string& device, const sim::Namespace& a, const std::string& address_a,
+           const sim::Namespace& b, const std::string& address_b, sim::Time one_way);
   ~TunRelay();
   TunRelay(const TunRelay&) = delete;
   TunRelay& operator=(const TunRelay&) = delete;
 
   // What happened so far. Any thread. Packets that a device dropped because the thread was too slow
-  // are in Namespace::DroppedByDevices. Throws what ended the thread, if anything has.
+  // are in sim::Namespace::DroppedByDevices. Throws what ended the thread, if anything has.
   Counts counts() const;
 
  private:
@@ -60,7 +60,7 @@ class TunRelay {
   void Rest();
 
   const sim::Time one_way_;
-  Descriptor a_, b_, timer_, stop_, wake_;
+  sim::Descriptor a_, b_, timer_, stop_, wake_;
   std::array<Direction, 2> directions_;
   std::atomic<std::int64_t> packets_{0}, dropped_{0}, late_{0};
   std::exception_ptr error_;

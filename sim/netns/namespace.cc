@@ -1,4 +1,4 @@
-#include "tests/kernel/namespaces.h"
+#include "sim/netns/namespace.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <thread>
 
-namespace spes::kernel {
+namespace spes::sim {
 namespace {
 
 // A thread of its own, because entering a namespace is for good.
@@ -27,6 +27,14 @@ void OnThread(const std::function<void()>& work) {
   if (error) std::rethrow_exception(error);
 }
 
+// What is left of it when that fails, the next process that wants the name finds.
+void RemoveName(const std::string& name) {
+  try {
+    RunCommand("ip netns delete " + name);
+  } catch (const std::exception&) {
+  }
+}
+
 }  // namespace
 
 Namespace::Namespace() {
@@ -35,6 +43,27 @@ Namespace::Namespace() {
     file_ = Descriptor(
         Check(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC), "/proc/thread-self/ns/net"));
   });
+  SetUp();
+}
+
+Namespace::Namespace(const std::string& name) {
+  RunCommand("ip netns add " + name);
+  name_ = name;
+  const std::string path = "/run/netns/" + name;
+  try {
+    file_ = Descriptor(Check(open(path.c_str(), O_RDONLY | O_CLOEXEC), path));
+    SetUp();
+  } catch (...) {
+    RemoveName(name);
+    throw;
+  }
+}
+
+Namespace::~Namespace() {
+  if (!name_.empty()) RemoveName(name_);
+}
+
+void Namespace::SetUp() const {
   Set("ipv6/conf/all/disable_ipv6", "1");
   Set("ipv6/conf/default/disable_ipv6", "1");
   Command("ip link set dev lo up");
@@ -49,17 +78,19 @@ void Namespace::Run(const std::function<void()>& work) const {
 
 std::string Namespace::Command(const std::string& command) const {
   std::string said;
-  int status = 0;
-  Run([&] {
-    FILE* const pipe = popen((command + " 2>&1").c_str(), "re");
-    if (pipe == nullptr) throw std::system_error(errno, std::generic_category(), command);
-    std::array<char, 4096> buffer;
-    while (const std::size_t n = fread(buffer.data(), 1, buffer.size(), pipe)) {
-      said.append(buffer.data(), n);
-    }
-    status = pclose(pipe);
-  });
-  if (status != 0) throw std::runtime_error("'" + command + "' failed: " + said);
+  Run([&] { said = RunCommand(command); });
+  return said;
+}
+
+std::string RunCommand(const std::string& command) {
+  FILE* const pipe = popen((command + " 2>&1").c_str(), "re");
+  if (pipe == nullptr) throw std::system_error(errno, std::generic_category(), command);
+  std::string said;
+  std::array<char, 4096> buffer;
+  while (const std::size_t n = fread(buffer.data(), 1, buffer.size(), pipe)) {
+    said.append(buffer.data(), n);
+  }
+  if (pclose(pipe) != 0) throw std::runtime_error("'" + command + "' failed: " + said);
   return said;
 }
 
@@ -93,4 +124,4 @@ std::int64_t Namespace::DroppedByDevices() const {
   return dropped;
 }
 
-}  // namespace spes::kernel
+}  // namespace spes::sim

@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-namespace spes::kernel {
+namespace spes::sim {
 
 class Descriptor {
  public:
@@ -24,6 +24,8 @@ class Descriptor {
   }
 
   int get() const { return fd_; }
+  // To somebody else who will close it.
+  int Release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_ = -1;
@@ -37,4 +39,4 @@ Result Check(Result result, const std::string& what) {
   return result;
 }
 
-}  // namespace spes::kernel
+}  // namespace spes::sim
