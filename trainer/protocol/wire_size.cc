@@ -6,6 +6,7 @@ namespace spes::trainer {
 
 namespace {
 
+constexpr std::int64_t kKind = 1;
 constexpr std::int64_t kCount = 4;         // of a list or a text
 constexpr std::int64_t kSpan = 4 + 8 + 4;  // RoundSpan
 constexpr std::int64_t kStep = 80;         // StepRecord without node and round
@@ -77,7 +78,7 @@ WireParts WireParts::operator-(const WireParts& other) const {
 
 WireParts PartsOf(const Message& message, const BlockTable& table) {
   WireParts parts;
-  parts.framing = kFrameBytes + std::visit(Fields{}, message);
+  parts.framing = kFrameBytes + kKind + std::visit(Fields{}, message);
   std::visit(
       [&](const auto& m) {
         if constexpr (requires { m.blocks; }) AddPayload(m.blocks, table, parts);

@@ -7,10 +7,11 @@
 
 namespace spes::trainer {
 
-// Every message is one frame: 32 bytes of header (magic, version, type, ids, length, checksum), its
+// Every message is one frame: 32 bytes of header (trainer/wire/frame.h), a byte for its kind, its
 // fixed fields, and lists with a 4-byte count each. A block adds 24 bytes (id, version, checksum,
-// length, what follows) to its code, or to its elements where it has none; padding inside buffers
-// is not sent. Optimiser moments are 8 bytes and twice the elements.
+// length, what there is) to its code, or to its elements where it has none; padding inside buffers
+// is not sent. Optimiser moments are 8 bytes and twice the elements. A transfer in chunks adds
+// their headers, which are not counted.
 inline constexpr std::int64_t kFrameBytes = 32;
 inline constexpr std::int64_t kBlockHeaderBytes = 24;
 

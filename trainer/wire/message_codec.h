@@ -1,7 +1,19 @@
-// Messages as bytes. A message is a head (its kind, its fields, one header per block) and a payload
-// (values or codes of the blocks, then moments), which is sent from and read into where it lies.
-// Sizes are those of trainer/protocol/wire_size.h: with its frame header a head and its payload
-// have WireBytes(message) bytes, the kind included in the frame.
+// Messages as bytes. A message is a head (its kind, its fields, a header for each block) and a
+// payload, which is sent from and read into where it lies: for each block its values, part after
+// part without padding, or its code, then its first and second moments. Sizes are those of
+// trainer/protocol/wire_size.h: with a frame header, head and payload have WireBytes(message)
+// bytes.
+//
+// Numbers are little-endian; texts and lists have a 4-byte count in front; what may be absent has a
+// flag. The fields' order is that of message_fields.h. The header of a block:
+//
+//   offset  bytes
+//        0      4  id
+//        4      4  version; 0 in an offer
+//        8      8  checksum; 0 but in an offer
+//       16      7  length of its values or code
+//       23      1  1: a code, not values; 2: moments follow (or both: 3)
+//       24      8  updates that the moments have seen, where there are any
 #pragma once
 
 #include <cstddef>
@@ -18,7 +30,7 @@
 
 namespace spes::trainer {
 
-// What a head starts with, so that a frame tells the kind of its message.
+// What a head starts with.
 enum class MessageKind : std::uint8_t {
   kJoin = 1,
   kAdmit,
@@ -37,7 +49,10 @@ struct OutgoingMessage {
   std::int64_t payload_bytes = 0;
 };
 
-// Block ids must be of `table`. A block with a code sends the code, any other its values.
+// A block with a code sends the code, any other its values. Throws std::invalid_argument, one line,
+// on what no receiver would take: a block that is not of `table` or whose buffers are absent or of
+// another size, rounds, steps, versions or counts below 0, routing of more layers or experts than
+// `table` has.
 OutgoingMessage EncodeMessage(Message message, const BlockTable& table);
 
 // What a receiver accepts, whatever a head says.
@@ -58,7 +73,9 @@ class IncomingMessage {
  public:
   // Throws WireError on anything that EncodeMessage could not have written for this table: unknown
   // kinds, ids that are not of the table or come twice in one list, lengths that are not the
-  // block's, texts, lists or codes above the limits, bytes left over. Blocks need not be ascending.
+  // block's, counts below 0, bytes left over; and on texts, lists or codes above the limits. Blocks
+  // need not be ascending. What is not printable in texts is replaced; see printable.h. Memory for
+  // payload is asked for once all of the head has been found good, `payload_bytes()` and padding.
   IncomingMessage(std::string_view head, std::shared_ptr<const BlockTable> table,
                   const WireLimits& limits, const Allocate& allocate = {});
   ~IncomingMessage();
