@@ -25,11 +25,11 @@ std::optional<std::int64_t> LinkQueue::Send(std::int64_t now, int wire_bytes, bo
     const bool still = now < put_off_until_;
     const double ahead = std::min(still ? put_off_ : backlog, largest_packet_);
     const double start = std::max(here + ahead, control_taken_);
-    if (Overflows(start - here)) return dropped_packets_ += stands_for, std::nullopt;
+    if (Overflows(start - here, stands_for)) return std::nullopt;
     end = control_taken_ = start + wire_bytes;
     if (!still) taken_ = here + backlog + wire_bytes;
   } else {
-    if (Overflows(backlog)) return dropped_packets_ += stands_for, std::nullopt;
+    if (Overflows(backlog, stands_for)) return std::nullopt;
     end = taken_ = here + backlog + wire_bytes;
   }
   wire_bytes_ += wire_bytes;
@@ -47,9 +47,14 @@ std::optional<std::int64_t> LinkQueue::Send(std::int64_t now, int wire_bytes, bo
 // sender whose packets are clocked by the queue's own departures takes every place that becomes
 // free, and others starve for minutes (phase effects: S. Floyd, V. Jacobson, On Traffic Phase
 // Effects in Packet-Switched Gateways, 1992), which jitter in real hosts prevents.
-bool LinkQueue::Overflows(double waiting) {
-  return waiting > link_.queue_bytes &&
-         waiting > link_.queue_bytes + kRandomPackets * largest_packet_ * Uniform();
+bool LinkQueue::Overflows(double waiting, int stands_for) {
+  if (waiting <= link_.queue_bytes ||
+      waiting <= link_.queue_bytes + kRandomPackets * largest_packet_ * Uniform()) {
+    return false;
+  }
+  dropped_packets_ += stands_for;
+  overflowed_packets_ += stands_for;
+  return true;
 }
 
 void LinkQueue::Shift(std::int64_t now, std::int64_t delta) {

@@ -43,9 +43,12 @@ class LinkQueue {
   // Sent by `now` (ns, not before the last call of Send), without what waits in the queue.
   std::int64_t WireBytesBy(std::int64_t now) const;
   std::int64_t dropped_packets() const { return dropped_packets_; }
+  // Those of them that the queue had no room for.
+  std::int64_t overflowed_packets() const { return overflowed_packets_; }
 
  private:
-  bool Overflows(double waiting);
+  // Whether a packet is dropped, and counted, because so many bytes wait.
+  bool Overflows(double waiting, int stands_for);
   bool Lost(int stands_for);
   double Uniform();
 
@@ -62,6 +65,7 @@ class LinkQueue {
   bool in_burst_ = false;
   std::int64_t wire_bytes_ = 0;
   std::int64_t dropped_packets_ = 0;
+  std::int64_t overflowed_packets_ = 0;
 };
 
 // The queues that a packet crosses, in order.

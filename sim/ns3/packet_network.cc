@@ -3,7 +3,6 @@
 #include <ns3/simulator.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <deque>
@@ -17,6 +16,7 @@
 #include "sim/ns3/fast_forward.h"
 #include "sim/ns3/fast_tx_buffer.h"
 #include "sim/ns3/link_queue.h"
+#include "sim/ns3/simulator_claim.h"
 #include "sim/ns3/step_simulator.h"
 #include "sim/ns3/tcp_stack.h"
 #include "sim/seeds.h"
@@ -29,33 +29,6 @@ constexpr int kLargestSegment = 65000;  // bytes; lengths in headers are 16 bits
 constexpr auto kWallSlice = std::chrono::milliseconds(100);
 // What a receive window, twice as large, can announce: 65535 bytes, scaled by 2^14 (RFC 7323).
 constexpr double kLargestBuffer = 65535.0 * (1 << 13);
-
-// ns-3 has one simulator in a process.
-class SimulatorClaim {
- public:
-  SimulatorClaim() {
-    if (taken_.exchange(true)) {
-      throw std::logic_error("a second packet network in one process: ns-3 has one simulator");
-    }
-    simulator_ = ns3::CreateObject<StepSimulator>();
-    ns3::Simulator::SetImplementation(simulator_);
-    ns3::Simulator::Run();  // ends ns-3's start-up, in which it keeps a list of all times
-  }
-  ~SimulatorClaim() {
-    simulator_ = nullptr;
-    ns3::Simulator::Destroy();
-    taken_ = false;
-  }
-  SimulatorClaim(const SimulatorClaim&) = delete;
-  SimulatorClaim& operator=(const SimulatorClaim&) = delete;
-
-  StepSimulator& operator*() const { return *simulator_; }
-  StepSimulator* operator->() const { return ns3::PeekPointer(simulator_); }
-
- private:
-  static inline std::atomic<bool> taken_ = false;
-  ns3::Ptr<StepSimulator> simulator_;
-};
 
 // How many segments become one: at most `most`, and no more than leave a transfer `of_transfer` and
 // a window (the bandwidth-delay product, or what random loss allows) `of_window` segments, so that
@@ -76,6 +49,7 @@ class PacketNetwork : public Network {
           const auto found = connections_.find(address / 2);
           if (found != connections_.end()) found->second->Send(packet, address % 2 == 0);
         }) {
+    ns3::Simulator::Run();  // ends ns-3's start-up, in which it keeps a list of all times
     LinkFastTxBuffer();
     if (fast_forward) {
       fast_forward_ =
@@ -323,7 +297,7 @@ class PacketNetwork : public Network {
   const LinkGraph graph_;
   const TcpConfig tcp_;
   const Coarseness coarseness_;
-  SimulatorClaim simulator_;
+  const SimulatorClaim<StepSimulator> simulator_;
   std::deque<LinkQueue> queues_;  // [link of graph_]
   std::unique_ptr<FastForward> fast_forward_;
   std::map<std::uint32_t, Connection*> connections_;

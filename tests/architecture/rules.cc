@@ -122,7 +122,7 @@ class Judge {
     const bool inside = path.starts_with("sim/ns3/") || path.starts_with("tests/sim/") ||
                         path.starts_with("tests/bench/");
     if (include.name.starts_with("sim/ns3/") && !inside &&
-        include.name != "sim/ns3/packet_network.h") {
+        include.name != "sim/ns3/packet_network.h" && include.name != "sim/ns3/emulation.h") {
       Accuse(path, include.line, include.name + " is private to sim/ns3");
     }
   }
