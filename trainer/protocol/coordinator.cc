@@ -23,9 +23,12 @@ constexpr int kMaxDamagedUploads = 3;  // per node and round
 }
 
 Coordinator::Coordinator(CoordinatorConfig config, Allocation allocation, World initial,
-                         Runtime& runtime, analysis::Recorder& recorder, OnPublished on_published)
+                         Runtime& runtime, analysis::Recorder& recorder, OnPublished on_published,
+                         std::optional<CoordinatorState> resume)
     : config_(std::move(config)),
-      allocation_(std::move(allocation)),
+      first_allocation_(std::move(allocation)),
+      configured_(first_allocation_),
+      allocation_(first_allocation_),
       table_(initial.table),
       schedule_(config_.schedule, *table_),
       published_{std::move(initial), {}, {}, NeedsBase(config_.update.codec)},
@@ -41,7 +44,13 @@ Coordinator::Coordinator(CoordinatorConfig config, Allocation allocation, World 
   if (!config_.charge) {
     config_.charge = [this](NodeId, const Message& message) { return WireBytes(message, *table_); };
   }
-  on_published_({0, 0, sim::ToSeconds(runtime_.Now()), 0, published_.world});
+  if (resume) {
+    Resume(*std::move(resume));
+  } else if (config_.journal) {
+    config_.journal(StateNow());
+  }
+  on_published_({committed_round_, committed_step_, NowSeconds(), up_so_far_ + down_so_far_.all,
+                 published_.world});
 }
 
 void Coordinator::OnMessage(NodeId from, const Message& message) {
@@ -61,51 +70,6 @@ void Coordinator::OnMessage(NodeId from, const Message& message) {
   if (const auto* leave = std::get_if<Leave>(&message)) OnLost(from, "left: " + leave->reason);
 }
 
-// Joining.
-
-void Coordinator::On(NodeId from, const Join& m) {
-  if (m.scenario_hash != config_.scenario_hash) {
-    return Refuse(from, RejectReason::kScenario, 0,
-                  fmt::format("its scenario {} is not the coordinator's {}", m.scenario_hash,
-                              config_.scenario_hash));
-  }
-  Member& peer = member(from);
-  const bool known = peer.state != MemberState::kAbsent && peer.state != MemberState::kLost;
-  if (known && peer.incarnation == m.incarnation) return;  // repeated
-  if (known) OnLost(from, "began anew");
-  peer = {};
-  std::erase_if(for_next_, [from](const auto& each) { return each.first == from; });
-  peer.state = MemberState::kIdle;
-  peer.incarnation = m.incarnation;
-  // Who starts from the same model holds version 0 of everything; others need all values.
-  peer.held = HeldBlocks(published_.world.blocks.size(),
-                         m.world_hash == initial_hash_ ? 0 : HeldBlocks::kNone);
-  Event(from, "join", "");
-  if (committed_round_ == 0 && !reduction_) {
-    if (!deadline_timer_) ArmDeadline();
-    return MaybeBegin();
-  }
-  // A latecomer takes part in the round at hand, unless it has been part of it before.
-  if (closing_ || (reduction_ && settled_[static_cast<std::size_t>(from)])) return;
-  const Counted before = down_so_far_;
-  SendOrder(from);
-  CountDown(before);
-}
-
-// The first round begins once every peer has joined or is known to be lost, or at the deadline with
-// those who are there.
-void Coordinator::MaybeBegin() {
-  const auto count = [this](MemberState state) {
-    return std::count_if(members_.begin(), members_.end(),
-                         [state](const Member& each) { return each.state == state; });
-  };
-  if (count(MemberState::kIdle) == 0) return;
-  if (count(MemberState::kAbsent) > 0 && !deadline_passed_) return;
-  const Counted before;  // what was sent to those who joined counts as well
-  BeginRound();
-  CountDown(before);
-}
-
 // Ordering.
 
 // Opens the next round and sends its order to everyone who waits for one.
@@ -113,9 +77,10 @@ void Coordinator::BeginRound() {
   const std::int32_t round = committed_round_ + 1;
   const RoundPlan& plan = schedule_.round(round);
   if (MayChange(config_.allocation, round)) {
-    allocation_ = AllocationOfRound(config_.allocation, *table_, allocation_.nodes(),
+    configured_ = AllocationOfRound(config_.allocation, *table_, allocation_.nodes(),
                                     config_.capacities, round, log_.load());
   }
+  allocation_ = config_.orphans == OrphanRule::kHandedOver ? WithoutTheLost() : configured_;
   order_ = {};
   order_.span = {round, plan.first_step, plan.steps};
   order_.ahead = plan.ahead;
@@ -168,10 +133,15 @@ void Coordinator::SendOrders() {
 RoundOrder Coordinator::OrderFor(NodeId to, Member& peer) {
   RoundOrder order = order_;
   const std::vector<BlockId>& own = allocation_.blocks(to);
-  if (config_.allocation.rotate_every > 0 && peer.trains != own) order.trains = peer.trains = own;
+  if (peer.trains != own) order.trains = peer.trains = own;
   peer.asked.clear();
+  peer.base.clear();
   for (const BlockId id : own) {
-    if (schedule_.IsDue(order.span.round, id)) peer.asked.push_back(id);
+    if (!schedule_.IsDue(order.span.round, id)) continue;
+    peer.asked.push_back(id);
+    if (NeedsBase(config_.offered)) {
+      peer.base.push_back(published_.world.blocks[static_cast<std::size_t>(id)].data);
+    }
   }
   if (peer.asked != own) order.blocks = peer.asked;
   return order;
@@ -198,7 +168,7 @@ void Coordinator::SendOrder(NodeId to) {
                       std::move(blocks), std::move(order)});
     } else {
       peer.admitted = true;
-      Send(to, Admit{std::move(blocks), std::move(order)});
+      Send(to, Admit{std::move(blocks), std::move(order), config_.run});
     }
   }
   if (peer.record.round == 0) return;  // it has no result yet
@@ -209,9 +179,10 @@ void Coordinator::SendOrder(NodeId to) {
 
 // Collecting.
 
-void Coordinator::On(NodeId from, const Offer& m) {
+void Coordinator::On(NodeId from, Offer m) {
   Member& peer = member(from);
-  const auto fault = CheckOffer(m, order_.span, peer.asked, *table_);
+  auto fault = DecodeOffer(peer, m);
+  if (!fault) fault = CheckOffer(m, order_.span, peer.asked, *table_);
   // What is not of this model has no size that could be counted.
   const bool sized = !fault || fault->reason != RejectReason::kUnexpected;
   const std::int64_t bytes = sized ? config_.charge(from, m) : kFrameBytes;
@@ -253,6 +224,24 @@ void Coordinator::On(NodeId from, const Offer& m) {
   MaybeCloseRound();
 }
 
+// Reads what has come over a wire as codes.
+std::optional<OfferFault> Coordinator::DecodeOffer(const Member& peer, Offer& offer) const {
+  for (std::size_t i = 0; i < offer.blocks.size(); ++i) {
+    OfferedBlock& block = offer.blocks[i];
+    if (block.data || !block.code) continue;
+    const auto asked = std::lower_bound(peer.asked.begin(), peer.asked.end(), block.id);
+    if (asked == peer.asked.end() || *asked != block.id) break;  // CheckOffer says what is wrong
+    const auto k = static_cast<std::size_t>(asked - peer.asked.begin());
+    try {
+      block.data = Decode(config_.offered, table_->dtype(), (*table_)[block.id], *block.code,
+                          peer.base.empty() ? nullptr : peer.base[k].get());
+    } catch (const std::invalid_argument& error) {
+      return OfferFault{RejectReason::kUnexpected, error.what()};
+    }
+  }
+  return std::nullopt;
+}
+
 // Its round went on without it.
 void Coordinator::OnLate(NodeId from, const Offer& m, bool usable) {
   ++log_.record.late;
@@ -292,13 +281,19 @@ void Coordinator::Accept(NodeId from, const Offer& m) {
 // The round's rule: everyone who is alive, or a quorum, or whoever has arrived by the deadline.
 void Coordinator::MaybeCloseRound() {
   if (!reduction_ || closing_) return;
-  const bool everyone = std::none_of(members_.begin(), members_.end(), [](const Member& each) {
-    return each.state == MemberState::kTraining;
-  });
+  bool everyone = true;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    const MemberState state = members_[i].state;
+    if (state == MemberState::kTraining || (state == MemberState::kMissing && !settled_[i])) {
+      everyone = false;
+    }
+  }
   const bool enough = config_.quorum > 0 && log_.record.arrived >= config_.quorum;
   const bool overdue = deadline_passed_ && log_.record.arrived > 0;
   if (!everyone && !enough && !overdue) return;
   if (log_.record.arrived == 0) {
+    // Where nodes are waited for one may still come back, whoever else is lost.
+    if (last_rejection_.empty() && config_.patience > sim::Time{0}) return;
     throw std::runtime_error(
         fmt::format("round {}: no upload can be used; {}", order_.span.round,
                     last_rejection_.empty() ? std::string("no peer is left") : last_rejection_));
@@ -329,10 +324,15 @@ void Coordinator::CloseRound() {
       if (schedule_.IsDue(order_.span.round, id)) coded += table_->Bytes(id);
     }
   }
+  auto state =
+      std::make_shared<CoordinatorState>(config_.journal ? StateNow() : CoordinatorState());
   runtime_.Compute(
-      [this, update, alpha] {
+      [this, update, alpha, state] {
         *update = updater_.Update(published_.world, reduction_->Finish(order_.span.round),
                                   order_.span.round, log_.record.last_step, alpha);
+        if (!config_.journal) return;
+        AddUpdate(*update, *state);
+        config_.journal(*state);
       },
       CodingTime(coded), [this, update] { Publish(*update); });
 }
@@ -388,25 +388,6 @@ void Coordinator::On(NodeId from, const Applied& m) {
   if (peer.state == MemberState::kReleased && m.version == committed_round_) {
     peer.state = MemberState::kGone;
   }
-}
-
-void Coordinator::OnLost(NodeId node, const std::string& reason) {
-  Member& peer = member(node);
-  if (peer.state == MemberState::kLost || peer.state == MemberState::kGone) return;
-  peer.state = MemberState::kLost;
-  Event(node, "lost", reason);
-  if (committed_round_ == 0 && !reduction_) {
-    MaybeBegin();
-  } else {
-    MaybeCloseRound();
-  }
-}
-
-bool Coordinator::finished() const {
-  return AllStepsDone() && std::all_of(members_.begin(), members_.end(), [](const Member& each) {
-           return each.state == MemberState::kGone || each.state == MemberState::kLost ||
-                  each.state == MemberState::kAbsent;
-         });
 }
 
 // Small things.

@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "analysis/recorder.h"
+#include "trainer/protocol/coordinator_state.h"
 #include "trainer/protocol/held_blocks.h"
 #include "trainer/protocol/messages.h"
+#include "trainer/protocol/offer_check.h"
 #include "trainer/protocol/round_log.h"
 #include "trainer/protocol/runtime.h"
 #include "trainer/protocol/schedule.h"
@@ -30,8 +32,15 @@ enum class LateRule {
   kNextRound,  // it is its node's contribution to the round at hand
 };
 
+// What becomes of the blocks that nobody trains any more because their trainers are lost.
+enum class OrphanRule {
+  kFrozen,      // they stay as they are
+  kHandedOver,  // the live node that trains the least takes them over, from the next round on
+};
+
 struct CoordinatorConfig {
   std::string scenario_hash;
+  std::uint64_t run = 1;  // another one for each run, not 0; a resumed one keeps the first's
   ScheduleConfig schedule;
   AllocationConfig allocation;  // for changes between rounds
   std::vector<NodeCapacity> capacities;
@@ -41,6 +50,13 @@ struct CoordinatorConfig {
   int quorum = 0;  // uploads that end a round; 0: all live nodes
   // A round ends then, with what has arrived (at least one); so does the wait for peers to join.
   std::optional<sim::Time> deadline;
+  // So long a round waits for a node whose connection was lost before it goes on without it.
+  sim::Time patience{0};
+  OrphanRule orphans = OrphanRule::kFrozen;
+  CodecConfig offered = {};  // how peers code what they send
+  // Writes down what would be needed to go on after a round, before anyone is told of it; on the
+  // thread of the reduction. Throws when it cannot: the run ends then. Empty: nothing is kept.
+  std::function<void(const CoordinatorState&)> journal = {};
   LateRule late = LateRule::kDrop;
   // A result that is s rounds late counts (1 + s)^−power of a timely one in a mean.
   double staleness_power = 0;
@@ -66,16 +82,19 @@ class Coordinator {
   using OnPublished = std::function<void(const PublishedRound&)>;
 
   // `allocation`: of the first round. References must outlive the coordinator. `on_published` is
-  // called once per round, in order, the initial world (round 0) included. Throws
-  // std::invalid_argument on a configuration that does not go together.
+  // called once per round, in order, the initial world (round 0) included; of a run that is
+  // resumed, the world that it goes on from. Throws std::invalid_argument on a configuration or a
+  // state that does not go together.
   Coordinator(CoordinatorConfig config, Allocation allocation, World initial, Runtime& runtime,
-              analysis::Recorder& recorder, OnPublished on_published);
+              analysis::Recorder& recorder, OnPublished on_published,
+              std::optional<CoordinatorState> resume = {});
 
   // From peer `from`. Throws std::runtime_error when the run cannot go on: no upload of a round is
   // usable, or the log cannot be written.
   void OnMessage(NodeId from, const Message& message);
 
-  // The peer cannot be reached any more; it takes no part until it joins again.
+  // The peer cannot be reached any more; it takes no part until it joins again. The round at hand
+  // waits for that as long as `patience` says.
   void OnLost(NodeId node, const std::string& reason);
 
   // All steps are done, and every live peer knows it.
@@ -88,6 +107,7 @@ class Coordinator {
  private:
   enum class MemberState {
     kAbsent,    // has not joined yet
+    kMissing,   // cannot be reached; it is waited for
     kLost,      // cannot be reached any more, or has left
     kIdle,      // has joined, or offered a result, and waits for an order
     kTraining,  // has an order
@@ -101,12 +121,15 @@ class Coordinator {
     bool reset = false;            // its last result was not finite
     std::int32_t contributed = 0;  // the last round that this incarnation contributed to
     HeldBlocks held;
-    std::vector<BlockId> trains;  // as it was told; empty: by the allocation of the first round
-    std::int32_t round = 0;       // of its order
-    std::vector<BlockId> asked;   // the blocks that it is to offer
-    int damaged = 0;              // uploads of this round
-    sim::Time arrived{0};         // of its last result
-    std::int64_t up_bytes = 0;    // of its order, damaged uploads included
+    std::vector<BlockId> trains;  // as it was told
+    std::optional<Runtime::TimerId> patience;
+    // What the codes in its next offer are from; empty where it codes without.
+    std::vector<SharedBuffer> base;    // [asked]
+    std::int32_t round = 0;            // of its order
+    std::vector<BlockId> asked;        // the blocks that it is to offer
+    int damaged = 0;                   // uploads of this round
+    sim::Time arrived{0};              // of its last result
+    std::int64_t up_bytes = 0;         // of its order, damaged uploads included
     analysis::NodeRoundRecord record;  // of its last result, until an update answers it
     std::map<Version, analysis::NodeRoundRecord> unconfirmed;  // by update, until it is applied
   };
@@ -117,8 +140,17 @@ class Coordinator {
   };
 
   void On(NodeId from, const Join& m);
-  void On(NodeId from, const Offer& m);
+  void On(NodeId from, Offer m);
   void On(NodeId from, const Applied& m);
+
+  // In coordinator_members.cc.
+  void GiveUp(NodeId node, const std::string& reason);
+  void StopWaiting(Member& peer);
+  Allocation WithoutTheLost() const;
+  // In coordinator_resume.cc.
+  void Resume(CoordinatorState state);
+  CoordinatorState StateNow() const;
+  void AddUpdate(const WorldUpdate& update, CoordinatorState& state);
 
   void MaybeBegin();
   void BeginRound();
@@ -128,6 +160,7 @@ class Coordinator {
   void OnDeadline();
   RoundOrder OrderFor(NodeId to, Member& peer);
   void OnLate(NodeId from, const Offer& m, bool usable);
+  std::optional<OfferFault> DecodeOffer(const Member& peer, Offer& offer) const;
   void Accept(NodeId from, const Offer& m);
   void MaybeCloseRound();
   void CloseRound();
@@ -144,7 +177,9 @@ class Coordinator {
   Member& member(NodeId node) { return members_[static_cast<std::size_t>(node)]; }
 
   CoordinatorConfig config_;
-  Allocation allocation_;
+  const Allocation first_allocation_;
+  Allocation configured_;  // of the round at hand, if nobody is lost
+  Allocation allocation_;  // of the round at hand
   std::shared_ptr<const BlockTable> table_;
   Schedule schedule_;
   Publication published_;
@@ -159,6 +194,8 @@ class Coordinator {
   std::int64_t committed_step_ = 0;
   std::int64_t up_so_far_ = 0;
   Counted down_so_far_;
+
+  bool begun_ = false;  // the first round since this coordinator is there
 
   // The round at hand.
   RoundOrder order_;

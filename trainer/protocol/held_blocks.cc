@@ -1,8 +1,16 @@
 #include "trainer/protocol/held_blocks.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace spes::trainer {
+
+HeldBlocks::HeldBlocks(std::vector<Version> held, Version newest) : held_(std::move(held)) {
+  for (Version& version : held_) {
+    if (version > newest) version = kNone;
+  }
+  base_ = held_;
+}
 
 void HeldBlocks::Trained(const std::vector<BlockId>& ids) {
   for (const BlockId id : ids) held_[static_cast<std::size_t>(id)] = kNone;

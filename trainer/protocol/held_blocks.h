@@ -30,6 +30,9 @@ class HeldBlocks {
   // `version`: of all `blocks` values that the peer has; kNone: it has none.
   HeldBlocks(std::size_t blocks, Version version) : held_(blocks, version), base_(held_) {}
 
+  // [block]: versions as the peer says; those above `newest` cannot be and count as none.
+  HeldBlocks(std::vector<Version> held, Version newest);
+
   // The peer has trained these: its values are not the published ones any more.
   void Trained(const std::vector<BlockId>& ids);
 

@@ -25,6 +25,10 @@ std::string_view Name(RejectReason reason) {
       return "unexpected";
     case RejectReason::kNotMember:
       return "not a member";
+    case RejectReason::kOtherRun:
+      return "another run";
+    case RejectReason::kDistrusted:
+      return "distrusted";
   }
   return "unexpected";
 }

@@ -98,6 +98,8 @@ enum class RejectReason {
   kNotFinite,   // a parameter is not finite
   kUnexpected,  // blocks, sizes or rounds that are not what was ordered
   kNotMember,   // the coordinator has given this peer up: join again
+  kOtherRun,    // its state is of another run than the coordinator's
+  kDistrusted,  // its update is not like the others', see trust.h
 };
 std::string_view Name(RejectReason reason);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -12,8 +13,16 @@
 namespace spes::trainer {
 
 namespace {
+
 constexpr int kMaxAttempts = 3;  // sendings of one offer that arrives damaged
+
+// What an offer's steps took.
+double MeasuredSeconds(const Offer& offer) {
+  return std::accumulate(offer.steps.begin(), offer.steps.end(), 0.0,
+                         [](double sum, const analysis::StepRecord& s) { return sum + s.wall_s; });
 }
+
+}  // namespace
 
 std::string_view Name(PeerState state) {
   switch (state) {
@@ -35,12 +44,28 @@ std::string_view Name(PeerState state) {
 
 Peer::Peer(PeerConfig config, Node& node, const World& start, Runtime& runtime,
            const std::atomic<bool>& stop)
-    : config_(std::move(config)), node_(node), table_(start.table), runtime_(runtime), stop_(stop) {
-  if (!NeedsBase(config_.codec)) return;
+    : config_(std::move(config)),
+      node_(node),
+      table_(start.table),
+      runtime_(runtime),
+      stop_(stop),
+      trains_(node.trainable()),
+      held_(start.blocks.size(), 0) {
+  if (!NeedsBase(config_.codec) && !(config_.decodes && NeedsBase(config_.published))) return;
   for (const PublishedBlock& block : start.blocks) base_.push_back(block.data);
 }
 
-void Peer::Start() { Send(Join{config_.scenario_hash, config_.world_hash, config_.incarnation}); }
+void Peer::Start() {
+  if (config_.store) {
+    const std::vector<std::int32_t> rounds = config_.store->Rounds();
+    if (rounds.empty()) {
+      Keep(Snapshot(), {});
+    } else {
+      Restore(rounds.front());
+    }
+  }
+  Send(MakeJoin());
+}
 
 void Peer::OnMessage(const Message& message) {
   if (const auto* admit = std::get_if<Admit>(&message)) return On(*admit);
@@ -51,16 +76,56 @@ void Peer::OnMessage(const Message& message) {
 
 void Peer::On(const Admit& m) {
   if (state_ != PeerState::kJoining) return;  // a repeated admission changes nothing
+  run_ = m.run;
+  if (ContinueWith(m)) return;
+  if (m.order.span.round <= trained_) {
+    anew_ = busy_;
+    if (!busy_) BeginAnew();
+    return;
+  }
+  if (offer_ && !Training()) {  // the round that it offered is over
+    AdoptOffered({m.order.span.round - 1, 0, false, m.blocks, std::nullopt});
+    offer_.reset();
+  }
   Adopt(m.blocks);
+  if (std::exchange(owes_ahead_, false)) TrainAhead();
   BeginRound(m.order);
+}
+
+// Whether the order is the one at hand, given before the coordinator was lost: then its result
+// stands, and of what was sent only the rest counts.
+bool Peer::ContinueWith(const Admit& m) {
+  if (!offer_ || m.order.span.round != order_.span.round) return false;
+  if (queued_ || !(Training() || complete_)) return false;
+  const std::vector<BlockId> own = AskedBlocks(order_);
+  std::vector<SentBlock> others;
+  std::copy_if(m.blocks.begin(), m.blocks.end(), std::back_inserter(others),
+               [&own](const SentBlock& block) {
+                 return !std::binary_search(own.begin(), own.end(), block.id);
+               });
+  Adopt(others);
+  if (Training()) {
+    state_ = PeerState::kComputing;
+    return true;
+  }
+  SendOffer();
+  if (std::exchange(owes_ahead_, false)) TrainAhead();
+  return true;
 }
 
 // Takes note of published values; the next computation adopts them.
 void Peer::Adopt(const std::vector<SentBlock>& blocks) {
   for (const SentBlock& block : blocks) {
-    adopt_.push_back({block.id, block.data, block.moments});
+    const auto i = static_cast<std::size_t>(block.id);
+    SharedBuffer data = block.data;
+    if (!data) {
+      data = Decode(config_.published, table_->dtype(), (*table_)[block.id], *block.code,
+                    base_.empty() ? nullptr : base_[i].get());
+    }
     if (block.code) decoded_bytes_ += table_->Bytes(block.id);
-    if (!base_.empty()) base_[static_cast<std::size_t>(block.id)] = block.data;
+    if (!base_.empty()) base_[i] = data;
+    held_[i] = block.version;
+    adopt_.push_back({block.id, std::move(data), block.moments});
   }
 }
 
@@ -76,6 +141,8 @@ void Peer::AdoptOffered(const Update& m) {
         std::lower_bound(m.blocks.begin(), m.blocks.end(), block.id,
                          [](const SentBlock& each, BlockId id) { return each.id < id; });
     if (found != m.blocks.end() && found->id == block.id) continue;
+    held_[static_cast<std::size_t>(block.id)] = m.version;
+    if (!block.data) continue;
     if (!base_.empty()) base_[static_cast<std::size_t>(block.id)] = block.data;
     if (block.code || order_.ahead > 0) adopt_.push_back({block.id, block.data});
   }
@@ -89,6 +156,7 @@ sim::Time Peer::CodingTime(std::int64_t bytes) const {
 sim::Time Peer::StepsTime(std::int64_t first_step, int steps,
                           std::vector<double>& step_end_s) const {
   sim::Time charged{0};
+  if (!config_.step_time) return charged;
   for (std::int64_t i = 0; i < steps; ++i) {
     charged += config_.step_time(first_step + i);
     step_end_s.push_back(sim::ToSeconds(runtime_.Now() + charged));
@@ -97,10 +165,12 @@ sim::Time Peer::StepsTime(std::int64_t first_step, int steps,
 }
 
 TrainResult Peer::Train(std::int64_t first_step, int steps, const std::vector<double>& step_end_s) {
+  double measured_s = step_end_s.empty() ? sim::ToSeconds(runtime_.Now()) : 0;
   TrainResult result = node_.TrainSteps(first_step, steps, stop_);
   for (std::size_t i = 0; i < result.steps.size(); ++i) {
+    measured_s += result.steps[i].wall_s;
     result.steps[i].node = config_.node;
-    result.steps[i].virtual_s = step_end_s[i];
+    result.steps[i].virtual_s = step_end_s.empty() ? measured_s : step_end_s[i];
   }
   return result;
 }
@@ -114,8 +184,10 @@ void Peer::BeginRound(RoundOrder order) {
   }
   busy_ = true;
   order_ = std::move(order);
+  if (order_.trains) trains_ = *order_.trains;
   attempts_ = 0;
   rejected_ = false;
+  complete_ = false;
   auto offer = std::make_shared<Offer>();
   offer->span = order_.span;
   offer->start_s = sim::ToSeconds(runtime_.Now());
@@ -130,11 +202,7 @@ void Peer::BeginRound(RoundOrder order) {
   charged += CodingTime(std::exchange(decoded_bytes_, 0));
   if (!IsPlain(config_.codec)) {
     std::int64_t coded = 0;
-    for (const BlockId id : order_.blocks   ? *order_.blocks
-                            : order_.trains ? *order_.trains
-                                            : node_.trainable()) {
-      coded += table_->Bytes(id);
-    }
+    for (const BlockId id : AskedBlocks(order_)) coded += table_->Bytes(id);
     charged += CodingTime(coded);
   }
   offer->compute_s = sim::ToSeconds(charged);
@@ -149,8 +217,10 @@ void Peer::BeginRound(RoundOrder order) {
     reset_.resize(static_cast<std::size_t>(table_->size()));
     std::iota(reset_.begin(), reset_.end(), 0);
   }
-  auto work = [this, offer, ahead, done, keep, order = order_, adopt = std::exchange(adopt_, {}),
-               reset = std::exchange(reset_, {}), step_end_s = std::move(step_end_s)] {
+  for (const BlockId id : AskedBlocks(order_)) held_[static_cast<std::size_t>(id)] = -1;
+  auto work = [this, offer, ahead, done, keep, order = order_, saved = Snapshot(),
+               adopt = std::exchange(adopt_, {}), reset = std::exchange(reset_, {}),
+               step_end_s = std::move(step_end_s)]() mutable {
     if (!reset.empty()) node_.ResetOptimizer(reset);
     if (order.trains) {
       node_.SetTrainable(*order.trains, config_.keep_moments);
@@ -164,10 +234,17 @@ void Peer::BeginRound(RoundOrder order) {
     }
     offer->steps.insert(offer->steps.end(), result.steps.begin(), result.steps.end());
     offer->routing = std::move(result.routing);
+    if (!config_.step_time) offer->compute_s = MeasuredSeconds(*offer);
     Fill(*offer, order);
+    if (!stop_) Keep(std::move(saved), *offer);
   };
   offer_ = std::move(offer);
   runtime_.Compute(std::move(work), charged, [this] { OnComputeDone(); });
+}
+
+// What the peer is to offer.
+std::vector<BlockId> Peer::AskedBlocks(const RoundOrder& order) const {
+  return order.blocks ? *order.blocks : trains_;
 }
 
 // The blocks as they are to be sent, and the sums over the round's steps.
@@ -176,8 +253,7 @@ void Peer::Fill(Offer& offer, const RoundOrder& order) {
     step.round = order.span.round;
     offer.tokens += step.tokens;
   }
-  const std::vector<BlockId>& ids = order.blocks ? *order.blocks : node_.trainable();
-  for (const BlockId id : ids) {
+  for (const BlockId id : order.blocks ? *order.blocks : node_.trainable()) {
     const BlockSpec& spec = (*table_)[id];
     const bool moments =
         order.moments == MomentsSent::kAll ||
@@ -198,10 +274,16 @@ void Peer::Fill(Offer& offer, const RoundOrder& order) {
 
 void Peer::OnComputeDone() {
   busy_ = false;
-  if (queued_) return BeginRound(*std::exchange(queued_, std::nullopt));
-  if (state_ != PeerState::kComputing) return;
   if (stop_) return;  // cut short: an offer of fewer steps must not reach the world
-  SendOffer();
+  trained_ = order_.span.round;
+  complete_ = true;
+  if (std::exchange(anew_, false)) return BeginAnew();
+  if (queued_) {  // the coordinator has gone on: what it lacks was sent, and is adopted first
+    for (const OfferedBlock& block : offer_->blocks) residuals_.Forget(block.id);
+    return BeginRound(*std::exchange(queued_, std::nullopt));
+  }
+  // While it is joining the result waits: the coordinator may still want it.
+  if (state_ == PeerState::kComputing) SendOffer();
   if (order_.ahead > 0) TrainAhead();
 }
 
@@ -223,6 +305,7 @@ void Peer::TrainAhead() {
       charged,
       [this] {
         busy_ = false;
+        if (std::exchange(anew_, false)) return BeginAnew();
         if (queued_ && !stop_) BeginRound(*std::exchange(queued_, std::nullopt));
       });
 }
@@ -238,16 +321,13 @@ void Peer::SendOffer() {
 }
 
 void Peer::On(const Reject& m) {
-  if (m.reason == RejectReason::kScenario) {
+  if (m.reason == RejectReason::kScenario || m.reason == RejectReason::kOtherRun) {
     state_ = PeerState::kRefused;
     throw std::runtime_error(
         fmt::format("the coordinator refuses node {}: {}", config_.node, m.detail));
   }
   if (m.reason == RejectReason::kNotMember) {
-    if (state_ == PeerState::kJoining) return;
-    state_ = PeerState::kJoining;  // whatever it holds is of no version any more
-    offer_.reset();
-    Send(Join{config_.scenario_hash, "", config_.incarnation});
+    if (state_ != PeerState::kJoining) Rejoin();
     return;
   }
   if (!offer_ || m.round != offer_->span.round) return;  // about an offer that is over

@@ -12,7 +12,9 @@
 
 #include "trainer/node.h"
 #include "trainer/protocol/messages.h"
+#include "trainer/protocol/peer_store.h"
 #include "trainer/protocol/runtime.h"
+#include "trainer/protocol/saved_peer.h"
 #include "trainer/sync/codec.h"
 #include "trainer/sync/reduction.h"
 #include "trainer/sync/residuals.h"
@@ -26,14 +28,20 @@ struct PeerConfig {
   NodeId node = 0;
   std::string scenario_hash = {};
   std::string world_hash = {};  // of the model that `node` starts from
-  std::function<sim::Time(std::int64_t step)> step_time = {};  // charged for a step
+  // Charged for a step; empty: nothing is charged and the log shows what the steps took.
+  std::function<sim::Time(std::int64_t step)> step_time = {};
   std::uint64_t incarnation = 1;  // another one each time this peer begins anew
   CodecConfig codec = {};         // of what it offers
+  CodecConfig published = {};     // of what it is sent
+  bool decodes = false;           // codes come over a wire, without what they are read back as
   // Charged for writing down or reading back so many bytes of values; empty: nothing.
   std::function<sim::Time(std::int64_t bytes)> coding_time = {};
   MomentsRule moments = MomentsRule::kKept;
-  bool keep_moments = false;  // of blocks that it trains no more, for when they come back
-  double keep = 0;            // share of its own value that remains when it adopts a published one
+  bool keep_moments = false;   // of blocks that it trains no more, for when they come back
+  double keep = 0;             // share of its own value that remains when it adopts a published one
+  bool gradients = false;      // the node offers gradients, which are not part of its state
+  PeerStore* store = nullptr;  // where it keeps what survives it; null: nothing does
+  sim::Time rejoin_after{5'000'000'000};  // from the loss of the coordinator to joining again
 };
 
 // A state machine over Runtime: joins, trains as ordered, offers the result, adopts updates.
@@ -44,11 +52,17 @@ class Peer {
   Peer(PeerConfig config, Node& node, const World& start, Runtime& runtime,
        const std::atomic<bool>& stop);
 
-  // Joins. Once.
+  // Takes up what the store has, if anything, and joins. Once. Throws std::invalid_argument, one
+  // line, when that is of another scenario.
   void Start();
 
   // From the coordinator. Throws std::runtime_error when it refuses this peer for good.
   void OnMessage(const Message& message);
+
+  // The way to the coordinator is lost, and whatever was on it: joins again after a while.
+  void OnLost();
+  // The same, but there is a way again: joins at once.
+  void Rejoin();
 
   PeerState state() const { return state_; }
 
@@ -57,6 +71,8 @@ class Peer {
   void On(const Reject& m);
   void On(const Update& m);
   void BeginRound(RoundOrder order);
+  bool ContinueWith(const Admit& m);
+  bool Training() const { return busy_ && !ahead_; }  // the round at hand
   void OnComputeDone();
   void TrainAhead();
   void SendOffer();
@@ -66,6 +82,13 @@ class Peer {
   sim::Time CodingTime(std::int64_t bytes) const;
   TrainResult Train(std::int64_t first_step, int steps, const std::vector<double>& step_end_s);
   void Fill(Offer& offer, const RoundOrder& order);
+  std::vector<BlockId> AskedBlocks(const RoundOrder& order) const;
+  // In peer_restore.cc.
+  SavedPeer Snapshot() const;
+  void Keep(SavedPeer saved, const Offer& offer);
+  bool Restore(std::int32_t round);
+  void BeginAnew();
+  Join MakeJoin() const;
   void Send(Message message, std::function<void()> delivered = {});
 
   PeerConfig config_;
@@ -83,10 +106,19 @@ class Peer {
   bool reset_all_ = false;            // and whether it forgets all optimiser state,
   std::vector<BlockId> reset_;        // or that of these
   std::shared_ptr<Offer> offer_;      // of the round at hand; kept until the round is published
+  bool complete_ = false;             // it has its values
   int attempts_ = 0;                  // sendings of this offer
   bool rejected_ = false;             // for good
   sim::Time offered_{0};              // when it left
   double up_s_ = 0;
+
+  std::vector<BlockId> trains_;  // as the last order has it
+  bool owes_ahead_ = false;      // restored without the steps that it had trained ahead
+  bool anew_ = false;            // begins anew once the computation under way is done
+  std::uint64_t run_ = 0;        // the coordinator's; 0: never let in
+  std::int32_t trained_ = 0;     // the last round that is trained
+  std::vector<Version> held_;    // [block]: the published value it goes on with, −1: none
+  std::optional<Runtime::TimerId> rejoin_;
 
   // Steps of the next round that were trained while this one's result was on its way.
   struct Ahead {
@@ -99,7 +131,7 @@ class Peer {
 
   // What the next offer is coded from, and what coding has lost so far. Touched by computations,
   // and by messages only while none codes.
-  std::vector<SharedBuffer> base_;  // [block]; empty where the codec needs none
+  std::vector<SharedBuffer> base_;  // [block]; empty where no codec needs them
   Residuals residuals_;
 };
 

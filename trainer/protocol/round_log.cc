@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
 #include "trainer/protocol/round_statistics.h"
@@ -28,6 +29,14 @@ void RoundLog::Begin(std::int32_t round, const RoundPlan& plan, double now_s) {
   routing_ = {};
   square_drift_ = ce_sum_ = 0;
   ce_steps_ = 0;
+}
+
+void RoundLog::Restore(std::vector<double> load, std::vector<Version> delivered) {
+  if (load.size() != load_.size() || delivered.size() != delivered_.size()) {
+    throw std::invalid_argument("the state to resume from: its counts are of another model");
+  }
+  load_ = std::move(load);
+  delivered_ = std::move(delivered);
 }
 
 double RoundLog::Accept(const Offer& offer, const World& world, bool gradients) {

@@ -36,12 +36,16 @@ class RoundLog {
 
   // [expert]: how often it was chosen so far in the run, over all layers and nodes.
   const std::vector<double>& load() const { return load_; }
+  // [block]: the round of the last contribution.
+  const std::vector<Version>& delivered() const { return delivered_; }
+  // Throws std::invalid_argument on lists of other lengths.
+  void Restore(std::vector<double> load, std::vector<Version> delivered);
 
  private:
   std::shared_ptr<const BlockTable> table_;
   analysis::Recorder& recorder_;
   std::vector<double> load_;
-  std::vector<Version> delivered_;  // [block]: the round of the last contribution
+  std::vector<Version> delivered_;
   RoutingCounts routing_;
   double square_drift_ = 0;  // Σ over nodes of ‖own − world‖², shared blocks
   double ce_sum_ = 0;

@@ -14,7 +14,8 @@ WorldUpdater::WorldUpdater(const WorldUpdateConfig& config, std::shared_ptr<cons
     : config_(config), table_(std::move(table)), outer_(table_) {
   if (!config_.gradients) return;
   for (BlockId id = 0; id < table_->size(); ++id) {
-    moments_.push_back({table_->Allocate(id), table_->Allocate(id), 0});
+    moments_.push_back(
+        std::make_shared<AdamMoments>(AdamMoments{table_->Allocate(id), table_->Allocate(id), 0}));
   }
 }
 
@@ -85,7 +86,7 @@ void WorldUpdater::StepGradients(const World& before, Version version, std::int6
     auto value = std::make_shared<Buffer>(before.blocks[i].data->Clone());
     AdamWUpdate(*config_.gradients, lr, factor, table_->dtype(),
                 update.world.blocks[i].data->data(), (*table_)[id].buffer_elements, *value,
-                moments_[i]);
+                *moments_[i]);
     update.world.blocks[i] = {version, std::move(value)};
     update.source[i] = Reduction::kComputed;
   }
@@ -135,8 +136,37 @@ void WorldUpdater::Code(const World& before, Version version, WorldUpdate& updat
 
 std::int64_t WorldUpdater::StateBytes() const {
   std::int64_t bytes = outer_.StateBytes() + residuals_.Bytes();
-  for (const AdamMoments& m : moments_) bytes += m.first.bytes() + m.second.bytes();
+  for (const auto& m : moments_) bytes += m->first.bytes() + m->second.bytes();
   return bytes;
+}
+
+UpdaterState WorldUpdater::State() const { return {outer_.velocity(), moments_, residuals_.all()}; }
+
+void WorldUpdater::Restore(UpdaterState state) {
+  const auto blocks = static_cast<std::size_t>(table_->size());
+  bool fits = state.velocity.size() == blocks && state.adam.size() == moments_.size();
+  const auto fits_block = [this](std::size_t i, const Buffer& buffer) {
+    const auto id = static_cast<BlockId>(i);
+    return i < static_cast<std::size_t>(table_->size()) &&
+           buffer.bytes() == (*table_)[id].buffer_elements * ElementBytes(table_->dtype());
+  };
+  for (std::size_t i = 0; fits && i < blocks; ++i) {
+    if (state.velocity[i]) fits = fits_block(i, *state.velocity[i]);
+  }
+  for (std::size_t i = 0; fits && i < state.adam.size(); ++i) {
+    fits = state.adam[i] && fits_block(i, state.adam[i]->first) &&
+           fits_block(i, state.adam[i]->second);
+  }
+  for (const auto& [id, buffer] : state.residuals) {
+    fits = fits && buffer && fits_block(static_cast<std::size_t>(id), *buffer);
+  }
+  if (!fits) {
+    throw std::invalid_argument(
+        "the state to resume from: the optimiser's part is of another model or of other settings");
+  }
+  outer_.Restore(std::move(state.velocity));
+  moments_ = std::move(state.adam);
+  residuals_.Restore(std::move(state.residuals));
 }
 
 }  // namespace spes::trainer

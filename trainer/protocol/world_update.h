@@ -8,6 +8,7 @@
 
 #include "trainer/optim/adamw.h"
 #include "trainer/optim/config.h"
+#include "trainer/protocol/coordinator_state.h"
 #include "trainer/protocol/messages.h"
 #include "trainer/sync/codec.h"
 #include "trainer/sync/merge.h"
@@ -55,6 +56,11 @@ class WorldUpdater {
   // Whether what is published is written down as codes.
   bool codes() const { return !IsPlain(config_.codec); }
 
+  // What outlives a round; see UpdaterState.
+  UpdaterState State() const;
+  // Throws std::invalid_argument, one line, on a state of another model or of other settings.
+  void Restore(UpdaterState state);
+
   // Bytes of all that is kept between rounds.
   std::int64_t StateBytes() const;
 
@@ -67,7 +73,7 @@ class WorldUpdater {
   WorldUpdateConfig config_;
   std::shared_ptr<const BlockTable> table_;
   OuterOptimizer outer_;
-  std::vector<AdamMoments> moments_;  // [block], of data-parallel training
+  std::vector<std::shared_ptr<AdamMoments>> moments_;  // [block], of data-parallel training
   Residuals residuals_;
 };
 

@@ -43,8 +43,8 @@ OuterOptimizer::OuterOptimizer(std::shared_ptr<const BlockTable> table)
 
 SharedBuffer OuterOptimizer::Step(const OuterConfig& config, BlockId id, const Buffer& world,
                                   const Buffer& reduced) {
-  std::unique_ptr<Buffer>& velocity = velocity_[static_cast<std::size_t>(id)];
-  if (!velocity) velocity = std::make_unique<Buffer>(table_->Allocate(id));
+  std::shared_ptr<Buffer>& velocity = velocity_[static_cast<std::size_t>(id)];
+  if (!velocity) velocity = std::make_shared<Buffer>(table_->Allocate(id));
   for (const Buffer* buffer : {&world, &reduced}) {
     if (buffer->bytes() == velocity->bytes()) continue;
     throw std::invalid_argument(fmt::format("{} has {} bytes, but its values have {}",

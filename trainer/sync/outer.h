@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/sync/block_table.h"
@@ -28,12 +29,17 @@ class OuterOptimizer {
   SharedBuffer Step(const OuterConfig& config, BlockId id, const Buffer& world,
                     const Buffer& reduced);
 
+  // [block], null: zero. Shared, and written on by Step.
+  using Velocities = std::vector<std::shared_ptr<Buffer>>;
+  const Velocities& velocity() const { return velocity_; }
+  void Restore(Velocities velocity) { velocity_ = std::move(velocity); }
+
   // Bytes of all velocities.
   std::int64_t StateBytes() const;
 
  private:
   std::shared_ptr<const BlockTable> table_;
-  std::vector<std::unique_ptr<Buffer>> velocity_;  // [block], null: zero
+  Velocities velocity_;
 };
 
 }  // namespace spes::trainer

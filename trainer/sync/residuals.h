@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "trainer/sync/codec.h"
@@ -15,9 +17,9 @@ class Residuals {
   // Of block `id`, zero the first time; null where the codec keeps none.
   Buffer* Of(const CodecConfig& codec, const BlockTable& table, BlockId id) {
     if (!KeepsResidual(codec)) return nullptr;
-    const auto found = buffers_.find(id);
-    if (found != buffers_.end()) return &found->second;
-    return &buffers_.emplace(id, table.Allocate(id)).first->second;
+    std::shared_ptr<Buffer>& buffer = buffers_[id];
+    if (!buffer) buffer = std::make_shared<Buffer>(table.Allocate(id));
+    return buffer.get();
   }
 
   void Forget(BlockId id) { buffers_.erase(id); }
@@ -30,12 +32,17 @@ class Residuals {
 
   std::int64_t Bytes() const {
     std::int64_t bytes = 0;
-    for (const auto& [id, buffer] : buffers_) bytes += buffer.bytes();
+    for (const auto& [id, buffer] : buffers_) bytes += buffer->bytes();
     return bytes;
   }
 
+  // All there are; shared, and written on by Of's callers.
+  using Buffers = std::map<BlockId, std::shared_ptr<Buffer>>;
+  const Buffers& all() const { return buffers_; }
+  void Restore(Buffers buffers) { buffers_ = std::move(buffers); }
+
  private:
-  std::map<BlockId, Buffer> buffers_;
+  Buffers buffers_;
 };
 
 }  // namespace spes::trainer

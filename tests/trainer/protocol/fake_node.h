@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/node.h"
+#include "trainer/node_state.h"
 #include "trainer/sync/allocation.h"
 
 namespace spes::trainer {
@@ -110,8 +111,27 @@ class FakeNode final : public Node {
     ++resets;
     reset.assign(ids.begin(), ids.end());
   }
-  std::string Save() const override { return {}; }
-  void Load(const std::string&) override {}
+  // The values that it trains, and how many steps it has trained.
+  std::string Save() const override {
+    StateWriter out;
+    out.Number<std::uint64_t>(trained_steps.size());
+    for (const BlockId id : trainable_) {
+      const Buffer& value = *Value(id);
+      out.Bytes({value.data(), static_cast<std::size_t>(value.bytes())});
+    }
+    return out.Finish();
+  }
+  void Load(const std::string& state) override {
+    StateReader in(state);
+    trained_steps.resize(in.Number<std::uint64_t>());
+    for (const BlockId id : trainable_) {
+      auto value = std::make_shared<Buffer>(table_->Allocate(id));
+      const std::string_view bytes = in.Bytes();
+      std::copy_n(bytes.data(), bytes.size(), reinterpret_cast<char*>(value->data()));
+      values_[static_cast<std::size_t>(id)] = std::move(value);
+    }
+    in.ExpectEnd();
+  }
 
   // Sets every element of a trainable block.
   template <class F>

@@ -1,0 +1,137 @@
+// Who takes part: joining, being lost, being waited for, and what becomes of a lost node's blocks.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "trainer/protocol/coordinator.h"
+#include "trainer/protocol/wire_size.h"
+
+namespace spes::trainer {
+
+void Coordinator::On(NodeId from, const Join& m) {
+  if (m.scenario_hash != config_.scenario_hash) {
+    return Refuse(from, RejectReason::kScenario, 0,
+                  fmt::format("its scenario {} is not the coordinator's {}", m.scenario_hash,
+                              config_.scenario_hash));
+  }
+  if (m.run != 0 && m.run != config_.run) {
+    return Refuse(from, RejectReason::kOtherRun, 0,
+                  "what it has kept is of another run than the coordinator's; remove it to take "
+                  "part in this one");
+  }
+  Member& peer = member(from);
+  const bool known = peer.state != MemberState::kAbsent && peer.state != MemberState::kLost &&
+                     peer.state != MemberState::kMissing;
+  if (known && peer.incarnation == m.incarnation) return;  // repeated
+  if (known) Event(from, "lost", "began anew");
+  StopWaiting(peer);
+  const bool reset = peer.reset;
+  peer = {};
+  peer.reset = reset;
+  std::erase_if(for_next_, [from](const auto& each) { return each.first == from; });
+  peer.state = MemberState::kIdle;
+  peer.incarnation = m.incarnation;
+  // Who starts from the same model holds version 0 of everything; others need all values.
+  const std::size_t blocks = published_.world.blocks.size();
+  peer.held = m.run != 0 && m.held.size() == blocks
+                  ? HeldBlocks(m.held, committed_round_)
+                  : HeldBlocks(blocks, m.world_hash == initial_hash_ ? 0 : HeldBlocks::kNone);
+  peer.trains = m.trains.empty() ? first_allocation_.blocks(from) : m.trains;
+  Event(from, "join", m.run == 0 ? "" : fmt::format("with what it had after round {}", m.round));
+  if (!begun_) {
+    if (!deadline_timer_) ArmDeadline();
+    return MaybeBegin();
+  }
+  // A latecomer takes part in the round at hand, unless it has been part of it before.
+  if (closing_ || (reduction_ && settled_[static_cast<std::size_t>(from)])) return;
+  const Counted before = down_so_far_;
+  SendOrder(from);
+  CountDown(before);
+}
+
+// The first round begins once every peer has joined or is known to be lost, or at the deadline with
+// those who are there.
+void Coordinator::MaybeBegin() {
+  const auto count = [this](MemberState state) {
+    return std::count_if(members_.begin(), members_.end(),
+                         [state](const Member& each) { return each.state == state; });
+  };
+  if (count(MemberState::kIdle) == 0) return;
+  if (count(MemberState::kAbsent) > 0 && !deadline_passed_) return;
+  begun_ = true;
+  if (AllStepsDone()) return SendOrders();
+  const Counted before = down_so_far_;
+  BeginRound();
+  CountDown(before);
+}
+
+void Coordinator::OnLost(NodeId node, const std::string& reason) {
+  Member& peer = member(node);
+  if (peer.state == MemberState::kMissing) return;
+  if (peer.state == MemberState::kAbsent && config_.patience > sim::Time{0}) return;
+  const bool awaited = peer.state == MemberState::kIdle || peer.state == MemberState::kTraining;
+  if (!awaited || config_.patience <= sim::Time{0}) return GiveUp(node, reason);
+  peer.state = MemberState::kMissing;
+  Event(node, "missing", reason);
+  peer.patience = runtime_.After(config_.patience, [this, node, reason] {
+    member(node).patience.reset();
+    GiveUp(node, reason);
+  });
+}
+
+// From now on nobody waits for it.
+void Coordinator::GiveUp(NodeId node, const std::string& reason) {
+  Member& peer = member(node);
+  if (peer.state == MemberState::kLost || peer.state == MemberState::kGone) return;
+  StopWaiting(peer);
+  peer.state = MemberState::kLost;
+  Event(node, "lost", reason);
+  if (!begun_) {
+    MaybeBegin();
+  } else {
+    MaybeCloseRound();
+  }
+}
+
+void Coordinator::StopWaiting(Member& peer) {
+  if (peer.patience) runtime_.Cancel(*std::exchange(peer.patience, std::nullopt));
+}
+
+// The round's allocation with the blocks of which all trainers are lost given to others: each, in
+// the table's order, to the live node that trains the fewest elements so far. They come back with
+// their trainers.
+Allocation Coordinator::WithoutTheLost() const {
+  const auto nodes = static_cast<int>(members_.size());
+  const auto lost = [this](int node) {
+    const MemberState state = members_[static_cast<std::size_t>(node)].state;
+    return state == MemberState::kLost || state == MemberState::kAbsent;
+  };
+  std::vector<std::int64_t> elements(members_.size(), 0);
+  std::vector<int> live;
+  for (int node = 0; node < nodes; ++node) {
+    elements[static_cast<std::size_t>(node)] = configured_.TrainableElements(node, *table_);
+    if (!lost(node)) live.push_back(node);
+  }
+  std::vector<std::vector<int>> trainers;
+  for (BlockId id = 0; id < table_->size(); ++id) {
+    trainers.push_back(configured_.trainers(id));
+    if (live.empty() || !std::all_of(trainers.back().begin(), trainers.back().end(), lost))
+      continue;
+    const int taker = *std::min_element(live.begin(), live.end(), [&elements](int a, int b) {
+      return elements[static_cast<std::size_t>(a)] < elements[static_cast<std::size_t>(b)];
+    });
+    elements[static_cast<std::size_t>(taker)] += (*table_)[id].elements;
+    trainers.back() = {taker};
+  }
+  return {nodes, std::move(trainers)};
+}
+
+bool Coordinator::finished() const {
+  return AllStepsDone() && std::all_of(members_.begin(), members_.end(), [](const Member& each) {
+           return each.state == MemberState::kGone || each.state == MemberState::kLost ||
+                  each.state == MemberState::kAbsent;
+         });
+}
+
+}  // namespace spes::trainer

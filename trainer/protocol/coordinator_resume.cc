@@ -1,0 +1,75 @@
+// What a coordinator writes down after each round, and how it goes on from that.
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include "trainer/protocol/coordinator.h"
+
+namespace spes::trainer {
+
+// All but what the reduction at hand is changing.
+CoordinatorState Coordinator::StateNow() const {
+  CoordinatorState state;
+  state.scenario_hash = config_.scenario_hash;
+  state.run = config_.run;
+  state.round = committed_round_;
+  state.step = committed_step_;
+  state.now_s = NowSeconds();
+  state.up_bytes = up_so_far_;
+  state.down_bytes = down_so_far_.all;
+  state.initial_hash = initial_hash_;
+  state.world = published_.world;
+  state.moments = published_.moments;
+  state.nodes.resize(members_.size());
+  for (int node = 0; node < configured_.nodes(); ++node) {
+    state.allocation.push_back(configured_.blocks(node));
+  }
+  state.load = log_.load();
+  state.delivered = log_.delivered();
+  state.updater = updater_.State();
+  return state;
+}
+
+// What the reduction has changed; on its thread.
+void Coordinator::AddUpdate(const WorldUpdate& update, CoordinatorState& state) {
+  state.round = order_.span.round;
+  state.step = log_.record.last_step;
+  state.world = update.world;
+  for (std::size_t i = 0; i < update.source.size(); ++i) {
+    if (update.contributed[i]) state.delivered[i] = state.round;
+    if (update.world.blocks[i].version == state.round) state.moments[i] = update.moments[i];
+  }
+  state.updater = updater_.State();
+}
+
+void Coordinator::Resume(CoordinatorState state) {
+  const auto require = [](bool holds, const char* what) {
+    if (!holds) throw std::invalid_argument(fmt::format("the state to resume from: {}", what));
+  };
+  require(state.scenario_hash == config_.scenario_hash, "it is of another scenario");
+  require(state.world.table == table_, "its world is of another model");
+  require(state.round >= 0 && state.round <= schedule_.rounds(), "it has more rounds than the run");
+  require(state.allocation.size() == members_.size(), "it has another number of nodes");
+  require(state.moments.size() == published_.moments.size(), "its moments are of another model");
+  config_.run = state.run;
+  committed_round_ = state.round;
+  committed_step_ = state.step;
+  up_so_far_ = state.up_bytes;
+  down_so_far_.all = state.down_bytes;
+  initial_hash_ = std::move(state.initial_hash);
+  published_.world = std::move(state.world);
+  published_.moments = std::move(state.moments);
+  std::vector<std::vector<int>> trainers(published_.world.blocks.size());
+  for (std::size_t node = 0; node < state.allocation.size(); ++node) {
+    for (const BlockId id : state.allocation[node]) {
+      require(id >= 0 && id < table_->size(), "its allocation names a block that is not there");
+      trainers[static_cast<std::size_t>(id)].push_back(static_cast<int>(node));
+    }
+  }
+  configured_ = allocation_ = Allocation(first_allocation_.nodes(), std::move(trainers));
+  log_.Restore(std::move(state.load), std::move(state.delivered));
+  updater_.Restore(std::move(state.updater));
+}
+
+}  // namespace spes::trainer

@@ -1,0 +1,140 @@
+// How a peer keeps its state, takes it up again and finds back to the coordinator.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "trainer/protocol/peer.h"
+
+namespace spes::trainer {
+
+// What does not change while a computation runs; Keep adds what the computation makes.
+SavedPeer Peer::Snapshot() const {
+  SavedPeer saved;
+  if (!config_.store) return saved;
+  saved.scenario_hash = config_.scenario_hash;
+  saved.run = run_;
+  saved.round = run_ == 0 ? 0 : order_.span.round;
+  saved.held = held_;
+  saved.order = order_;
+  for (std::size_t i = 0; i < base_.size(); ++i) {
+    saved.base.emplace(static_cast<BlockId>(i), base_[i]);
+  }
+  return saved;
+}
+
+// Durable once this returns. On the thread of the computation.
+void Peer::Keep(SavedPeer saved, const Offer& offer) {
+  if (!config_.store) return;
+  saved.trains = node_.trainable();
+  saved.offer = offer;
+  for (OfferedBlock& block : saved.offer.blocks) {
+    block = {block.id, block.checksum, nullptr, nullptr, nullptr};
+  }
+  const auto trained = [&saved](BlockId id) {
+    return std::binary_search(saved.trains.begin(), saved.trains.end(), id);
+  };
+  // Values that it only refers to are gone with the process, except those of the first world.
+  for (std::size_t i = 0; i < saved.held.size(); ++i) {
+    if (saved.held[i] > 0 && !trained(static_cast<BlockId>(i))) saved.held[i] = -1;
+  }
+  std::erase_if(saved.base, [&](const auto& each) { return !trained(each.first); });
+  saved.residuals = residuals_.all();
+  saved.node = node_.Save();
+  config_.store->Write(saved.round, WriteSavedPeer(saved, *table_));
+}
+
+// Takes up the state after this round; false where there is none.
+bool Peer::Restore(std::int32_t round) {
+  const std::optional<std::string> text =
+      config_.store ? config_.store->Read(round) : std::optional<std::string>();
+  if (!text) return false;
+  SavedPeer saved = ReadSavedPeer(*text, table_);
+  if (saved.scenario_hash != config_.scenario_hash) {
+    throw std::invalid_argument(
+        fmt::format("node {}: what it has kept is of another scenario ({}, now {}); name another "
+                    "folder, or remove it",
+                    config_.node, saved.scenario_hash, config_.scenario_hash));
+  }
+  if (node_.trainable() != saved.trains) node_.SetTrainable(saved.trains, config_.keep_moments);
+  node_.Load(saved.node);
+  trains_ = std::move(saved.trains);
+  run_ = saved.run;
+  trained_ = saved.round;
+  held_ = std::move(saved.held);
+  order_ = std::move(saved.order);
+  residuals_.Restore(std::move(saved.residuals));
+  for (auto& [id, value] : saved.base) {
+    if (!base_.empty()) base_[static_cast<std::size_t>(id)] = std::move(value);
+  }
+  offer_.reset();
+  ahead_.reset();
+  adopt_.clear();
+  owes_ahead_ = false;
+  if (trained_ == 0) return true;
+  // A result that was sent as it is can be sent again; a code, or a gradient, is made anew.
+  offer_ = std::make_shared<Offer>(std::move(saved.offer));
+  for (analysis::StepRecord& step : offer_->steps) step.node = config_.node;
+  complete_ = IsPlain(config_.codec) && !config_.gradients;
+  attempts_ = 0;
+  rejected_ = false;
+  owes_ahead_ = order_.ahead > 0;
+  if (!complete_) return true;
+  RoundOrder again = order_;
+  again.blocks.emplace();
+  std::vector<OfferedBlock> offered = std::exchange(offer_->blocks, {});
+  for (const OfferedBlock& block : offered) again.blocks->push_back(block.id);
+  offer_->tokens = 0;
+  Fill(*offer_, again);
+  for (std::size_t i = 0; i < offered.size(); ++i) {
+    if (offer_->blocks[i].checksum == offered[i].checksum) continue;
+    throw std::runtime_error(fmt::format(
+        "node {}: its state after round {} is not the one that it offered", config_.node, round));
+  }
+  return true;
+}
+
+// The order is of a round that it has trained and whose result is not there any more: back to the
+// state before it, as another incarnation.
+void Peer::BeginAnew() {
+  const std::int32_t wanted = trained_ - 1;
+  if (!(trained_ > 0 && Restore(wanted))) {
+    // Nothing to go back to: the published world with the moments of now.
+    trained_ = 0;
+    offer_.reset();
+    owes_ahead_ = false;
+    std::fill(held_.begin(), held_.end(), -1);
+  }
+  ++config_.incarnation;
+  Send(MakeJoin());
+}
+
+Join Peer::MakeJoin() const {
+  Join join{config_.scenario_hash, "", config_.incarnation, run_, trained_, held_, {}};
+  if (run_ == 0) {
+    join.world_hash = config_.world_hash;
+    join.held.clear();
+  } else {
+    join.trains = trains_;
+  }
+  return join;
+}
+
+void Peer::OnLost() {
+  if (state_ == PeerState::kFinished || state_ == PeerState::kRefused || rejoin_) return;
+  state_ = PeerState::kJoining;
+  rejoin_ = runtime_.After(config_.rejoin_after, [this] {
+    rejoin_.reset();
+    Rejoin();
+  });
+}
+
+void Peer::Rejoin() {
+  if (state_ == PeerState::kFinished || state_ == PeerState::kRefused) return;
+  if (rejoin_) runtime_.Cancel(*std::exchange(rejoin_, std::nullopt));
+  state_ = PeerState::kJoining;
+  Send(MakeJoin());
+}
+
+}  // namespace spes::trainer
