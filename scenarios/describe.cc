@@ -184,6 +184,10 @@ static void Describe(NodesSection& nodes, Visitor& v) {
              "codes in a second; charged where sync.codec has any.",
              kPositive},
             &nodes.coding_bytes_per_s);
+  v.OnValue({"only_wait",
+             "Nodes do not train: they wait for as long as a step is charged and send their values "
+             "as they are. To time the network."},
+            &nodes.only_wait);
 }
 
 static void Describe(OutputSection& output, Visitor& v) {
@@ -200,6 +204,16 @@ static void Describe(OutputSection& output, Visitor& v) {
              "none: at the end of each round only.",
              {.min = 0.001, .max = kSomeTime.max}},
             &output.links_every);
+  v.OnValue({"journal",
+             "Folder for what is needed to go on after a crash. Empty: none in simulation; beside "
+             "the log with transport.kind: tcp."},
+            &output.journal);
+  v.OnValue({"journal_last", "States of the last rounds that the coordinator keeps there.",
+             AtLeast(1, 1e6)},
+            &output.journal_last);
+  v.OnValue({"journal_every", "And those of all rounds that this divides, for ever. 0: no others.",
+             kNotNegative},
+            &output.journal_every);
 }
 
 void Describe(trainer::ModelConfig& model, Visitor& v) {
@@ -268,6 +282,8 @@ void Describe(Scenario& scenario, Visitor& v) {
   Part(v, "sync", "How often and by what rule the nodes' work becomes one world.", scenario.sync);
   Part(v, "network", "What carries the bytes between the nodes and the coordinator.",
        scenario.network);
+  Part(v, "transport", "Simulation, or real connections and how they are made.",
+       scenario.transport);
   Part(v, "output", "What is written, where and how often.", scenario.output);
 }
 

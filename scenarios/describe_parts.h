@@ -65,6 +65,9 @@ void Many(Visitor& v, std::string_view key, std::string_view doc, std::vector<T>
 // In describe_sync.cc.
 void Describe(SyncSection& sync, Visitor& v);
 
+// In describe_transport.cc.
+void Describe(TransportSection& transport, Visitor& v);
+
 // In describe_network.cc.
 void Describe(LinkSection& link, Visitor& v);
 void Describe(NetworkSection& network, Visitor& v);

@@ -156,7 +156,7 @@ void DescribeSchedule(trainer::ScheduleConfig& schedule, Visitor& v) {
 }  // namespace
 
 void Describe(SyncSection& sync, Visitor& v) {
-  using trainer::AllocationKind, trainer::MomentsRule, trainer::LateRule;
+  using trainer::AllocationKind, trainer::MomentsRule, trainer::LateRule, trainer::OrphanRule;
   OneOf<SyncMethod>(v,
                     {"method",
                      "local: nodes train `every` steps on their own, then synchronise; "
@@ -210,6 +210,17 @@ void Describe(SyncSection& sync, Visitor& v) {
       {"deadline", "Time after which a round ends with the uploads that are there; none: it waits.",
        kSomeTime},
       &sync.deadline);
+  v.OnValue({"patience",
+             "Time that a round waits for a node whose connection was lost to come back, before it "
+             "goes on without it.",
+             kDuration},
+            &sync.patience);
+  OneOf<OrphanRule>(
+      v,
+      {"orphans",
+       "Experts whose trainers have all been given up: frozen stay as they are; handed_over go "
+       "to the node that trains the least, until their trainers are back."},
+      sync.orphans, {{"frozen", OrphanRule::kFrozen}, {"handed_over", OrphanRule::kHandedOver}});
   OneOf<LateRule>(
       v,
       {"late",

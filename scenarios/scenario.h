@@ -56,6 +56,7 @@ struct NodesSection {
   std::vector<NodeGroup> groups;  // none: `count` nodes with the default link at its site
   trainer::CostConfig compute;
   double coding_bytes_per_s = 1e9;  // values that are written down or read back as codes
+  bool only_wait = false;           // they do not train, see trainer/wait_node.h
 };
 
 enum class SyncMethod {
@@ -93,8 +94,10 @@ struct SyncSection {
   trainer::MomentsRule moments = trainer::MomentsRule::kKept;
   trainer::MergeConfig merge;
   trainer::CodecConfig up, down;
-  int quorum = 0;                     // uploads that end a round; 0: all nodes
-  std::optional<sim::Time> deadline;  // a round ends then with what has arrived
+  int quorum = 0;                                 // uploads that end a round; 0: all nodes
+  std::optional<sim::Time> deadline;              // a round ends then with what has arrived
+  sim::Time patience = std::chrono::minutes(10);  // with a node whose connection was lost
+  trainer::OrphanRule orphans = trainer::OrphanRule::kFrozen;
   trainer::LateRule late = trainer::LateRule::kDrop;
   double staleness_power = 0;
 };
@@ -163,12 +166,33 @@ struct NetworkSection {
   sim::TcpConfig tcp;
 };
 
+enum class TransportKind { kSim, kTcp };
+enum class TlsUse { kAuto, kOn, kOff };
+
+// What carries the messages, and how where that is TCP.
+struct TransportSection {
+  TransportKind kind = TransportKind::kSim;
+  TlsUse tls = TlsUse::kAuto;  // kAuto: on, except between addresses of one machine
+  std::string keys;            // folder as `spes-sim keys` makes it; empty: none
+  bool mutual = false;         // nodes show certificates too
+  std::string congestion;      // empty: network.tcp.congestion
+  std::int64_t chunk_bytes = 1 << 20;
+  sim::Time beat_every = std::chrono::seconds(2), dead_after = std::chrono::seconds(15);
+  sim::Time give_up_after = std::chrono::minutes(1);
+  sim::Time handshake_time = std::chrono::seconds(10);
+  sim::Time clock_difference = std::chrono::minutes(5);
+  int uploads_in_memory = 2;
+  std::string status;  // HOST:PORT of the coordinator's status page; empty: none
+};
+
 struct OutputSection {
   std::string log;               // HDF5; empty: results/runs/<scenario name>.h5
   std::string world;             // safetensors; empty: beside the log
   std::int32_t world_every = 0;  // rounds between saved worlds; 0: the end only
   std::int32_t eval_every = 1;   // rounds between evaluations; 0: the start and the end only
   std::optional<sim::Time> links_every;  // between rows of a link; nothing: rounds
+  std::string journal;                   // folder; empty: none, or beside the log with tcp
+  int journal_last = 2, journal_every = 0;
 };
 
 struct Scenario {
@@ -180,6 +204,7 @@ struct Scenario {
   NodesSection nodes;
   SyncSection sync;
   NetworkSection network;
+  TransportSection transport;
   OutputSection output;
   int workers = 0;  // threads that train; 0: one per core
 };

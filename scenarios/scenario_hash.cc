@@ -95,6 +95,7 @@ std::string ScenarioHash(const Scenario& scenario, FileDigests& known) {
   Scenario same = scenario;
   same.name.clear();
   same.output = {};
+  same.transport = {};
   same.workers = 0;
   ResolveCorpora(same.data);
   for (trainer::DomainConfig& domain : same.data.domains) domain.corpus.clear();

@@ -129,6 +129,9 @@ trainer::CoordinatorConfig BuildCoordinatorConfig(const Scenario& scenario,
   if (sync.method == SyncMethod::kDataParallel) config.update.gradients = BuildOptimizer(scenario);
   config.quorum = sync.quorum;
   config.deadline = sync.deadline;
+  config.patience = sync.patience;
+  config.orphans = sync.orphans;
+  config.offered = sync.up;
   config.late = sync.late;
   config.staleness_power = sync.staleness_power;
   config.coding_time = CodingTime(scenario);
@@ -140,6 +143,8 @@ trainer::PeerConfig BuildPeerConfig(const Scenario& scenario, int node) {
   trainer::PeerConfig config;
   config.node = node;
   config.codec = sync.up;
+  config.published = sync.down;
+  config.gradients = sync.method == SyncMethod::kDataParallel;
   config.coding_time = CodingTime(scenario);
   config.moments = sync.moments;
   config.keep_moments = sync.rotate.moments == trainer::RotatedMoments::kKept;

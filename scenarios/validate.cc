@@ -12,6 +12,7 @@
 #include "scenarios/sync_builder.h"
 #include "scenarios/topology_builder.h"
 #include "scenarios/validate_network.h"
+#include "scenarios/validate_transport.h"
 
 namespace spes::scenarios {
 
@@ -155,6 +156,7 @@ void Validate(const Scenario& scenario, const Origins& origins) {
   ValidateNodes(scenario, origins);
   ValidateSync(scenario, origins);
   ValidateData(scenario, origins);
+  ValidateTransport(scenario, origins);
   ValidateExchange(scenario, origins);
   ValidateNetwork(scenario, origins);
 }

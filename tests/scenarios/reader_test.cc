@@ -65,7 +65,7 @@ TEST(Reader, NamesTheNearestKey) {
             "s.yaml:7: unknown key 'steams' in 'network.tcp'; did you mean 'streams'?");
   EXPECT_EQ(ParseError(kSmall + "output: {directory: x}\n"),
             "s.yaml:5: unknown key 'directory' in 'output'; there is log, world, world_every, "
-            "eval_every and links_every");
+            "eval_every, links_every, journal, journal_last and journal_every");
   EXPECT_EQ(ParseError("nodes:\n  groups:\n    - count: 1\n    - conut: 2\n"),
             "s.yaml:4: unknown key 'conut' in 'nodes.groups.1'; did you mean 'count'?");
 }

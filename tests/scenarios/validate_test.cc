@@ -120,6 +120,19 @@ TEST(Validate, Data) {
       "s.yaml:3: data.domains.0: the catalogue has no corpus 'gcidee'; did you mean 'gcide'?");
 }
 
+TEST(Validate, Transport) {
+  EXPECT_EQ(ParseError(kSmall + "transport: {mutual: true}\n"),
+            "s.yaml:5: transport.mutual: asks for certificates, but transport.keys names none");
+  EXPECT_EQ(ParseError(kSmall + "transport: {beat_every: 5 s, dead_after: 9 s}\n"),
+            "s.yaml:5: transport.dead_after: is 9 s, less than two beats of transport.beat_every, "
+            "5 s");
+  EXPECT_EQ(
+      ParseError(kSmall + "transport: {kind: tcp}\nnetwork: {fidelity: ideal, exchange: {pattern: "
+                          "ring}}\n"),
+      "s.yaml:6: network.exchange.pattern: is for simulation; with transport.kind: tcp all "
+      "parameters pass through the coordinator, so it must be coordinator");
+}
+
 TEST(Validate, Tokens) {
   EXPECT_EQ(
       ParseError(With("data", "{domains: [gcide]}"), {"model.vocabulary=255"}),
@@ -132,7 +145,7 @@ TEST(Validate, Tokens) {
   const std::string model = folder.Write("pieces.model", "x");
   EXPECT_EQ(ParseError(kSmall + "data.tokenizer_model: x\n"),
             "s.yaml:5: unknown key 'data.tokenizer_model' in 'scenario'; there is name, seed, "
-            "workers, model, data, training, nodes, sync, network and output");
+            "workers, model, data, training, nodes, sync, network, transport and output");
   EXPECT_EQ(ParseError(kSmall, {"data.tokenizer_model=" + model}),
             "--set data.tokenizer_model=" + model +
                 ": data.tokenizer_model: is for data.tokenizer: sentencepiece");
