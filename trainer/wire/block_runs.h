@@ -7,10 +7,6 @@
 
 namespace spes::trainer {
 
-// The last word of a block's header: the length of what stands for its values, and what there is.
-inline constexpr std::uint64_t kLengthBits = 56;
-inline constexpr std::uint64_t kHasCode = 1, kHasMoments = 2;  // above the length
-
 // Calls f(offset, bytes), both in bytes, for each run of values without padding in between, in
 // order; never for an empty one.
 template <class F>

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "trainer/wire/block_runs.h"
+#include "trainer/wire/message_fields.h"
 #include "trainer/wire/printable.h"
 
 namespace spes::trainer {

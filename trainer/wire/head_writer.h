@@ -12,6 +12,7 @@
 
 #include "trainer/protocol/messages.h"
 #include "trainer/wire/block_runs.h"
+#include "trainer/wire/message_fields.h"
 
 namespace spes::trainer {
 

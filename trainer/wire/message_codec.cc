@@ -4,7 +4,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "trainer/protocol/wire_size.h"
 #include "trainer/wire/block_runs.h"
 #include "trainer/wire/head_reader.h"
 #include "trainer/wire/head_writer.h"

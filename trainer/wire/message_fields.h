@@ -8,8 +8,13 @@
 #include <vector>
 
 #include "trainer/protocol/messages.h"
+#include "trainer/protocol/wire_size.h"
 
 namespace spes::trainer {
+
+// The last word of a block's header: what there is, above the length of values or code.
+inline constexpr std::uint64_t kHasCode = 1, kHasMoments = 2;
+inline constexpr int kLengthBits = 56;
 
 template <class Io>
 void Fields(Io& io, RoundSpan& span) {
@@ -40,10 +45,9 @@ void Fields(Io& io, RoundOrder& order) {
   if (flags & kTrains) Fields(io, order.trains ? *order.trains : order.trains.emplace());
 }
 
-// 24 bytes, and 8 where there are moments.
 template <class Io, class Block>
 void Fields(Io& io, std::vector<Block>& blocks) {
-  io.List(blocks, io.blocks(), 24, [&](Block& block) {
+  io.List(blocks, io.blocks(), kBlockHeaderBytes, [&](Block& block) {
     std::int32_t version = 0;
     std::uint64_t checksum = 0;
     io.Id(block.id);
