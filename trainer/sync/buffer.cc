@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace spes::trainer {
 
@@ -20,7 +21,12 @@ Buffer::Buffer(std::int64_t bytes) : bytes_(bytes) {
   std::memset(data_.get(), 0, padded);
 }
 
-void Buffer::Free::operator()(std::byte* p) const { std::free(p); }
+Buffer::Buffer(std::byte* data, std::int64_t bytes, std::shared_ptr<void> owner)
+    : data_(data, Free{std::move(owner)}), bytes_(bytes) {}
+
+void Buffer::Free::operator()(std::byte* p) const {
+  if (!owner) std::free(p);
+}
 
 Buffer Buffer::Clone() const {
   Buffer copy(bytes_);

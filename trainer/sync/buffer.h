@@ -17,6 +17,9 @@ constexpr const char* Name(DType t) { return t == DType::kFloat32 ? "float32" : 
 class Buffer {
  public:
   explicit Buffer(std::int64_t bytes);
+  // `bytes` zero bytes at `data`, aligned to 64, which belong to `owner`; at least one where none
+  // are asked for. They are not freed here: the owner is let go of instead.
+  Buffer(std::byte* data, std::int64_t bytes, std::shared_ptr<void> owner);
   Buffer(Buffer&&) noexcept = default;
   Buffer& operator=(Buffer&&) noexcept = default;
 
@@ -39,6 +42,7 @@ class Buffer {
  private:
   struct Free {
     void operator()(std::byte* p) const;
+    std::shared_ptr<void> owner;  // null: the C library's heap
   };
   std::unique_ptr<std::byte, Free> data_;
   std::int64_t bytes_ = 0;
