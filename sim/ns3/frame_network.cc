@@ -1,6 +1,5 @@
 #include "sim/ns3/frame_network.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "sim/seeds.h"
@@ -23,8 +22,7 @@ void FrameNetwork::Hop(Flying&& flying) {
   const auto at = queues_[link].Send(clock_.now().count(), flying.wire_bytes, false, 1);
   if (!at) return;
   Lane& lane = lanes_[link];
-  // None overtakes another, also where the link becomes shorter.
-  flying.at = lane.empty() ? Time(*at) : std::max(Time(*at), lane.back().at);
+  flying.at = Time(*at);
   lane.push_back(std::move(flying));
   if (lane.size() == 1) Expect(link);
 }
@@ -33,6 +31,7 @@ void FrameNetwork::Expect(int link) {
   clock_.after(lanes_[link].front().at - clock_.now(), [this, link] { Land(link); });
 }
 
+// In the order in which they set out: none overtakes another where the link becomes shorter.
 void FrameNetwork::Land(int link) {
   Lane& lane = lanes_[link];
   while (!lane.empty() && lane.front().at <= clock_.now()) {

@@ -47,7 +47,7 @@ class FrameNetwork {
     int wire_bytes;
     std::function<void()> arrived;
   };
-  // The frames on a link, in the order of arrival; the event for the first is scheduled.
+  // The frames on a link, in the order in which they set out; the event for the first is scheduled.
   using Lane = std::deque<Flying>;
 
   void Hop(Flying&& flying);
