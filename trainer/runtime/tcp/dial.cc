@@ -1,0 +1,178 @@
+#include "trainer/runtime/tcp/dial.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <utility>
+
+#include "trainer/runtime/tcp/options.h"
+#include "trainer/wire/printable.h"
+
+namespace spes::trainer {
+
+namespace {
+
+constexpr std::size_t kMaxReason = 512;
+
+std::int64_t WallClockMicroseconds() {
+  return std::chrono::system_clock::now().time_since_epoch() / std::chrono::microseconds(1);
+}
+
+}  // namespace
+
+Dial::Dial(asio::io_context& io, const Setup& setup, Hello hello, std::function<void(Result)> done)
+    : io_(io),
+      setup_(setup),
+      hello_(std::move(hello)),
+      done_(std::move(done)),
+      rest_s_(setup.options.handshake_time.count()),
+      resolver_(io),
+      socket_(io) {}
+
+void Dial::Start() {
+  asio::error_code error;
+  const auto literal = asio::ip::make_address(setup_.address.host, error);
+  if (!error) {
+    endpoints_ = {{literal, setup_.address.port}};
+    return TryNext("");
+  }
+  resolver_.async_resolve(
+      setup_.address.host, std::to_string(setup_.address.port),
+      asio::ip::tcp::resolver::numeric_service,
+      [self = shared_from_this()](const asio::error_code& failed, const auto& found) {
+        if (!self->done_) return;
+        if (failed) {
+          return self->Fail(fmt::format("there is no host of that name: {}", failed.message()));
+        }
+        for (const auto& entry : found) self->endpoints_.push_back(entry.endpoint());
+        self->TryNext("");
+      });
+}
+
+// `why`: the one before it could not be reached.
+void Dial::TryNext(const std::string& why) {
+  if (next_ == endpoints_.size()) return Fail(why);
+  const auto endpoint = endpoints_[next_++];
+  if (!setup_.tls && !IsLoopback(endpoint.address())) {
+    return Fail("it is not an address of this machine: it needs TLS", true);
+  }
+  asio::error_code error;
+  socket_ = asio::ip::tcp::socket(io_);
+  socket_.open(endpoint.protocol(), error);
+  if (error) return TryNext(error.message());
+  SetUpSocket(socket_.native_handle(), setup_.options.congestion,
+              Milliseconds(setup_.options.dead_after));
+  socket_.async_connect(endpoint, [self = shared_from_this()](const asio::error_code& failed) {
+    if (!self->done_) return;
+    if (failed) return self->TryNext(failed.message());
+    self->OnConnected();
+  });
+}
+
+void Dial::OnConnected() {
+  try {
+    Stream stream(std::move(socket_));
+    if (setup_.tls) stream.UseTls(*setup_.tls, false, setup_.address.host);
+    connection_ = std::make_shared<Connection>(io_, std::move(stream), shared_from_this());
+  } catch (const StreamError& error) {
+    return Fail(error.what(), error.permanent());
+  }
+  connection_->Start();
+}
+
+void Dial::OnOpen(Connection& connection) {
+  hello_.nonce = RandomNonce();
+  hello_.clock_us = WallClockMicroseconds();
+  said_.hello = Encode(hello_);
+  if (connection.tls()) said_.channel = connection.tls()->Channel();
+  connection.Put(FrameType::kHello, 0, said_.hello);
+}
+
+std::optional<std::uint64_t> Dial::Most(const Connection&, FrameType type) const {
+  switch (type) {
+    case FrameType::kChallenge:
+    case FrameType::kWelcome:
+      return kMaxHandshakeBytes;
+    case FrameType::kRefuse:
+      return kMaxHandshakeBytes + static_cast<std::uint64_t>(setup_.options.limits.text_bytes);
+    default:
+      return std::nullopt;
+  }
+}
+
+void Dial::OnFrame(Connection& connection, const FrameHeader& header, std::string_view payload) {
+  if (header.type == FrameType::kRefuse) return OnRefuse(DecodeRefuse(payload));
+  if (header.type == FrameType::kChallenge) {
+    DecodeChallenge(payload);
+    if (!said_.challenge.empty()) throw WireError("a second challenge");
+    said_.challenge = std::string(payload);
+    return connection.Put(FrameType::kProof, 0, Encode(Proof{NodeProof(setup_.token, said_)}));
+  }
+  const Welcome welcome = DecodeWelcome(payload);
+  const bool proven =
+      !said_.challenge.empty() && SameDigest(welcome.digest, CoordinatorProof(setup_.token, said_));
+  if (!setup_.token.empty() && !proven) {
+    return Fail("who answers there does not have the token: it is not the coordinator", true);
+  }
+  Finish(LetIn{std::exchange(connection_, nullptr), welcome});
+}
+
+void Dial::OnRefuse(const Refuse& refuse) {
+  switch (refuse.code) {
+    case RefuseCode::kNotLetIn:
+      return Fail(setup_.token.empty() ? "not let in: the coordinator asks for a token"
+                                       : "not let in: the token is not the coordinator's",
+                  true);
+    case RefuseCode::kScenario: {
+      const TcpScenario& own = setup_.scenario;
+      std::string line = "the scenario is not the coordinator's";
+      if (own.difference) line += ": " + Printable(own.difference(refuse.text, own.text));
+      connection_->Put(FrameType::kRefuse, 0,
+                       Encode(Refuse{RefuseCode::kScenario, true, line.substr(0, kMaxReason)}));
+      return Fail(line, true);
+    }
+    default:
+      return Fail(refuse.text, refuse.permanent, refuse.code == RefuseCode::kUnknownSession);
+  }
+}
+
+void Dial::OnWireError(Connection& connection, const std::string& why) {
+  const bool permanent = connection.other_version() || connection.other_speaks_tls();
+  Fail(connection.other_speaks_tls() ? "the coordinator asks for TLS" : why, permanent);
+}
+
+void Dial::OnClosed(Connection& connection, const std::string& why, bool permanent) {
+  const bool tls = connection.other_speaks_tls();
+  Fail(tls ? "the coordinator asks for TLS" : why, permanent || tls);
+}
+
+void Dial::Fail(const std::string& why, bool permanent, bool unknown_session) {
+  const HostPort& a = setup_.address;
+  const bool brackets = a.host.find(':') != std::string::npos;
+  Finish(Failure{
+      fmt::format("{}{}{}:{}: {}", brackets ? "[" : "", a.host, brackets ? "]" : "", a.port, why),
+      permanent, unknown_session});
+}
+
+void Dial::Finish(Result result) {
+  const auto self = shared_from_this();
+  const auto done = std::exchange(done_, nullptr);
+  Abandon();
+  if (done) done(std::move(result));
+}
+
+void Dial::Abandon() {
+  done_ = nullptr;
+  resolver_.cancel();
+  asio::error_code error;
+  socket_.close(error);
+  if (const auto connection = std::exchange(connection_, nullptr)) connection->FinishAndClose();
+}
+
+void Dial::Tick(double passed) {
+  rest_s_ -= passed;
+  if (rest_s_ > 0 || !done_) return;
+  Fail(fmt::format("no answer within {:g} s", setup_.options.handshake_time.count()));
+}
+
+}  // namespace spes::trainer

@@ -1,0 +1,126 @@
+#include "trainer/runtime/tcp/gate.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "trainer/wire/printable.h"
+
+namespace spes::trainer {
+
+namespace {
+constexpr std::uint64_t kMaxExplanation = 4096;
+constexpr std::string_view kScenario = "its scenario is not the coordinator's";
+}  // namespace
+
+Gate::Gate(Keeper& keeper, std::string token, double handshake_time_s)
+    : keeper_(keeper), token_(std::move(token)), rest_s_(handshake_time_s) {}
+
+void Gate::Open(std::shared_ptr<Connection> connection) {
+  connection_ = std::move(connection);
+  connection_->Start();
+}
+
+std::optional<std::uint64_t> Gate::Most(const Connection&, FrameType type) const {
+  if (state_ == State::kHello && type == FrameType::kHello) return kMaxHandshakeBytes;
+  if (state_ == State::kProof && type == FrameType::kProof) return kMaxHandshakeBytes;
+  if (state_ == State::kExplaining && type == FrameType::kRefuse) return kMaxExplanation;
+  return std::nullopt;
+}
+
+void Gate::OnFrame(Connection& connection, const FrameHeader& header, std::string_view payload) {
+  switch (header.type) {
+    case FrameType::kHello: {
+      request_.hello = DecodeHello(payload);
+      said_.hello = std::string(payload);
+      said_.challenge = Encode(Challenge{RandomNonce()});
+      if (connection.tls()) said_.channel = connection.tls()->Channel();
+      state_ = State::kProof;
+      return connection.Put(FrameType::kChallenge, 0, said_.challenge);
+    }
+    case FrameType::kProof:
+      return OnProof(DecodeProof(payload));
+    default:
+      return Finish(true, fmt::format("{}: {}", kScenario,
+                                      Printable(DecodeRefuse(payload).text.substr(0, 512))));
+  }
+}
+
+void Gate::OnProof(const Proof& proof) {
+  if (!token_.empty() && !SameDigest(proof.digest, NodeProof(token_, said_))) {
+    return TurnAway({RefuseCode::kNotLetIn, true, ""}, "it does not have the token");
+  }
+  if (connection_->tls()) request_.certified = connection_->tls()->CertifiedNode();
+  Decide();
+}
+
+void Gate::Decide() {
+  auto verdict = keeper_.Judge(*connection_, request_);
+  if (std::holds_alternative<std::monostate>(verdict)) {
+    state_ = State::kHeld;
+    return;
+  }
+  if (const auto* refuse = std::get_if<Refuse>(&verdict)) return TurnAway(*refuse, refuse->text);
+  LetIn& in = std::get<LetIn>(verdict);
+  in.welcome.digest = CoordinatorProof(token_, said_);
+  state_ = State::kDone;
+  connection_->Put(FrameType::kWelcome, 0, Encode(in.welcome));
+  in.session->Attach(connection_, request_.hello.role, request_.hello.index);
+}
+
+void Gate::TurnAway(const Refuse& refuse, const std::string& why) {
+  connection_->Put(FrameType::kRefuse, 0, Encode(refuse));
+  if (refuse.code == RefuseCode::kScenario) {
+    state_ = State::kExplaining;
+  } else {
+    Finish(true, why);
+  }
+}
+
+void Gate::Finish(bool refused, const std::string& why) {
+  state_ = State::kDone;
+  connection_->FinishAndClose();
+  keeper_.OnTurnedAway(*connection_, refused, request_.hello.node, why);
+}
+
+void Gate::OnWireError(Connection& connection, const std::string& why) {
+  if (state_ == State::kDone) return connection.Close("", false);
+  if (state_ == State::kExplaining) return Finish(true, std::string(kScenario));
+  // Another version of this program may know why; anyone else gets no answer at all.
+  if (connection.other_version()) {
+    connection.Put(FrameType::kRefuse, 0, Encode(Refuse{}));
+    return Finish(false, why);
+  }
+  state_ = State::kDone;
+  connection.Close("", false);
+  keeper_.OnTurnedAway(connection, false, request_.hello.node, why);
+}
+
+void Gate::OnClosed(Connection& connection, const std::string& why, bool) {
+  if (state_ == State::kDone) return;
+  const bool explaining = state_ == State::kExplaining;
+  state_ = State::kDone;
+  keeper_.OnTurnedAway(connection, explaining, request_.hello.node,
+                       explaining ? std::string(kScenario) : why);
+}
+
+void Gate::Tick(double passed) {
+  if (state_ == State::kHeld) {
+    request_.waited_s += passed;
+    return Decide();
+  }
+  rest_s_ -= passed;
+  if (rest_s_ > 0 || done()) return;
+  if (state_ == State::kExplaining) return Finish(true, std::string(kScenario));
+  state_ = State::kDone;
+  connection_->Close("", false);
+  keeper_.OnTurnedAway(*connection_, false, request_.hello.node, "it took too long to be let in");
+}
+
+void Gate::Shut() {
+  if (done()) return;
+  state_ = State::kDone;
+  connection_->Close("", false);
+}
+
+}  // namespace spes::trainer

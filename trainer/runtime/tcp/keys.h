@@ -1,0 +1,35 @@
+// Certificates and a token for a small group that knows nobody else to sign them.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace spes::trainer {
+
+struct KeysConfig {
+  std::string folder;              // made where it is absent
+  std::vector<std::string> hosts;  // names and addresses that the coordinator is dialled by
+  int nodes = 0;                   // one certificate for each
+  int days = 365;                  // that all are valid
+  std::chrono::system_clock::time_point from = std::chrono::system_clock::now();
+};
+
+// Writes into the folder, and returns their paths:
+//
+//   authority.pem                        signed both kinds below
+//   coordinator.pem, coordinator-key.pem
+//   node-K.pem, node-K-key.pem           for each node; each lets in that node only
+//   token                                for groups without certificates of nodes
+//
+// The key that signed them is not kept: the group cannot grow, and nobody can forge its members.
+// Keys and token can be read by this user only. P-256 keys, signed with SHA-256. Throws
+// std::invalid_argument, one line, on settings that make no sense or where one of the files exists
+// already, and std::runtime_error when one cannot be written.
+std::vector<std::string> MakeKeys(const KeysConfig& config);
+
+// The file's only line. Throws std::invalid_argument, one line, where it cannot be read, is empty,
+// or others may read it.
+std::string ReadToken(const std::string& path);
+
+}  // namespace spes::trainer

@@ -1,0 +1,42 @@
+// Where the values of uploads lie until the protocol has let go of them.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "trainer/wire/message_codec.h"
+
+namespace spes::trainer {
+
+// The first few in ordinary memory; those beyond in files without a name, mapped: the system writes
+// them out when it needs the room, and Trim makes sure that they do not count as this process's.
+// Codes are ordinary memory always.
+class UploadMemory {
+ public:
+  // `spool`: the folder for files, made where it is absent. Throws std::invalid_argument, one line,
+  // where it cannot be written to; empty: everything is in ordinary memory.
+  UploadMemory(int in_memory, std::string spool);
+  ~UploadMemory();
+
+  // For one upload. What it gives may outlive this object. Throws std::runtime_error when the disk
+  // is full.
+  Allocate ForUpload();
+
+  // Uploads in ordinary memory and in files of which something is still held.
+  int in_memory() const;
+  int in_files() const;
+
+  // Lets go of the pages of all files that are in this process's memory. Cheap; reading maps them
+  // again.
+  void Trim() const;
+
+ private:
+  class Spooled;
+  struct State;
+
+  int in_memory_;
+  std::string spool_;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace spes::trainer
