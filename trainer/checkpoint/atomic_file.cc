@@ -1,10 +1,8 @@
 #include "trainer/checkpoint/atomic_file.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
@@ -12,15 +10,15 @@
 
 namespace spes::trainer {
 
-AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), temporary_(path_ + ".tmp") {
-  fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+AtomicFile::AtomicFile(std::string path, FileSystem& files)
+    : path_(std::move(path)), temporary_(path_ + ".tmp"), files_(files) {
+  fd_ = files_.Open(temporary_, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC);
   if (fd_ < 0) Fail();
 }
 
 AtomicFile::~AtomicFile() {
-  if (fd_ < 0) return;
-  close(fd_);
-  unlink(temporary_.c_str());
+  if (fd_ >= 0) files_.Close(fd_);
+  if (!renamed_) files_.Remove(temporary_);
 }
 
 void AtomicFile::Fail() const {
@@ -30,7 +28,7 @@ void AtomicFile::Fail() const {
 void AtomicFile::Write(const void* data, std::size_t bytes) {
   const char* at = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t written = write(fd_, at, bytes);
+    const std::int64_t written = files_.Write(fd_, at, bytes);
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) Fail();
     at += written;
@@ -39,19 +37,11 @@ void AtomicFile::Write(const void* data, std::size_t bytes) {
 }
 
 void AtomicFile::Commit() {
-  if (fsync(fd_) != 0 || std::rename(temporary_.c_str(), path_.c_str()) != 0) Fail();
-  // From here on the file is in place. Some file systems report a full disk only now.
-  const int closed = close(std::exchange(fd_, -1));
-  if (closed != 0) Fail();
-  const std::filesystem::path folder = std::filesystem::absolute(path_).parent_path();
-  const int directory = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) Fail();
-  const int synced = fsync(directory);
-  const int error = errno;
-  close(directory);
-  errno = error;
-  // EINVAL: the file system has no such operation.
-  if (synced != 0 && errno != EINVAL) Fail();
+  // Some file systems report a full disk only when the file is synced or closed.
+  if (files_.Sync(fd_) != 0 || files_.Close(std::exchange(fd_, -1)) != 0) Fail();
+  if (files_.Rename(temporary_, path_) != 0) Fail();
+  renamed_ = true;
+  if (!SyncFolder(files_, std::filesystem::absolute(path_).parent_path())) Fail();
 }
 
 }  // namespace spes::trainer

@@ -4,14 +4,19 @@
 #include <cstddef>
 #include <string>
 
+#include "trainer/checkpoint/file_system.h"
+
 namespace spes::trainer {
 
 // Writes `path`.tmp beside the target; Commit syncs it, renames it to `path` and syncs the folder.
 // Without Commit the target stays as it was and the temporary file goes. One writer per path. All
-// functions throw std::runtime_error, one line that names the path and the cause.
+// functions throw std::runtime_error, one line that names the path and the cause. When it is the
+// sync of the folder that fails, the new file is in place, whole, and only a power cut may still
+// bring the old one back.
 class AtomicFile {
  public:
-  explicit AtomicFile(std::string path);
+  // `files` must outlive the file.
+  explicit AtomicFile(std::string path, FileSystem& files = FileSystem::Real());
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -23,7 +28,9 @@ class AtomicFile {
   [[noreturn]] void Fail() const;  // with errno
 
   std::string path_, temporary_;
+  FileSystem& files_;
   int fd_ = -1;
+  bool renamed_ = false;
 };
 
 }  // namespace spes::trainer

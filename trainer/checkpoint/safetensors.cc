@@ -27,6 +27,7 @@ static_assert(std::endian::native == std::endian::little, "the format is little-
 
 constexpr std::int64_t kLengthBytes = 8;
 constexpr std::int64_t kLargestHeader = 100'000'000;  // the reference implementation's limit
+constexpr int kDeepest = 8;                           // the format needs 2
 constexpr const char* kMetadata = "__metadata__";
 
 struct TypeSize {
@@ -49,12 +50,12 @@ constexpr std::array<TypeSize, 15> kTypes = {{{"F64", 8},
                                               {"U8", 1},
                                               {"BOOL", 1}}};
 
-const char* FormatName(DType t) { return t == DType::kFloat32 ? "F32" : "F64"; }
-
-// Parses the header; a name twice in one object is an error that plain JSON parsers let pass.
-json ParseUnique(const std::string& text) {
+// Parses the header; a name twice in one object is an error that plain JSON parsers let pass. What
+// is nested deep would cost much memory, and writing it into a message much of the stack.
+json ParseUnique(std::string_view text) {
   std::vector<std::set<std::string>> open;
-  return json::parse(text, [&](int, json::parse_event_t event, json& value) {
+  return json::parse(text, [&](int depth, json::parse_event_t event, json& value) {
+    if (depth > kDeepest) throw std::invalid_argument("it is nested too deep");
     if (event == json::parse_event_t::object_start) open.emplace_back();
     if (event == json::parse_event_t::object_end) open.pop_back();
     if (event == json::parse_event_t::key && !open.back().insert(value).second) {
@@ -117,8 +118,22 @@ void Convert(const std::byte* from, std::int64_t count, std::byte* to) {
 
 }  // namespace
 
+const char* SafetensorsName(DType dtype) { return dtype == DType::kFloat32 ? "F32" : "F64"; }
+
+std::string OneLine(std::string text) {
+  constexpr std::size_t kLongest = 200;
+  if (text.size() > kLongest) {
+    text.resize(kLongest);
+    text += "…";
+  }
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ') c = '?';
+  }
+  return text;
+}
+
 void SafetensorsFile::Fail(const std::string& why) const {
-  throw std::invalid_argument(path_ + ": " + why);
+  throw std::invalid_argument(path_ + ": " + OneLine(why));
 }
 
 SafetensorsFile::~SafetensorsFile() {
@@ -150,15 +165,19 @@ SafetensorsFile::SafetensorsFile(std::string path) : path_(std::move(path)) {
                     "has {}",
                     length, size));
   }
-  const auto header_bytes = static_cast<std::int64_t>(length);
-  std::string header(length, '\0');
-  ReadBytes(kLengthBytes, header_bytes, header.data());
-  ParseHeader(header, size - kLengthBytes - header_bytes);
-  for (TensorInfo& tensor : tensors_) tensor.offset += kLengthBytes + header_bytes;
+  header_bytes_ = kLengthBytes + static_cast<std::int64_t>(length);
+  ParseHeader(std::string_view(Header()).substr(kLengthBytes), size - header_bytes_);
+  for (TensorInfo& tensor : tensors_) tensor.offset += header_bytes_;
   guard.armed = false;
 }
 
-void SafetensorsFile::ParseHeader(const std::string& text, std::int64_t data_bytes) {
+std::string SafetensorsFile::Header() const {
+  std::string header(static_cast<std::size_t>(header_bytes_), '\0');
+  ReadBytes(0, header_bytes_, header.data());
+  return header;
+}
+
+void SafetensorsFile::ParseHeader(std::string_view text, std::int64_t data_bytes) {
   json header;
   try {
     header = ParseUnique(text);
@@ -224,11 +243,12 @@ void SafetensorsFile::ReadBytes(std::int64_t offset, std::int64_t bytes, void* o
   }
 }
 
+void SafetensorsFile::ReadRaw(const TensorInfo& tensor, std::byte* out) const {
+  ReadBytes(tensor.offset, tensor.bytes, out);
+}
+
 void SafetensorsFile::Read(const TensorInfo& tensor, DType dtype, std::byte* out) const {
-  if (tensor.dtype == FormatName(dtype)) {
-    ReadBytes(tensor.offset, tensor.bytes, out);
-    return;
-  }
+  if (tensor.dtype == SafetensorsName(dtype)) return ReadRaw(tensor, out);
   if (tensor.dtype != "F32" && tensor.dtype != "F64") {
     Fail(fmt::format("tensor '{}' is {}; only F32 and F64 can be read", tensor.name, tensor.dtype));
   }
@@ -245,25 +265,34 @@ void SafetensorsFile::Read(const TensorInfo& tensor, DType dtype, std::byte* out
   }
 }
 
-void WriteSafetensors(const std::string& path, const std::map<std::string, std::string>& metadata,
-                      std::span<const TensorView> tensors) {
-  nlohmann::ordered_json header;
-  if (!metadata.empty()) header[kMetadata] = metadata;
+std::string SafetensorsHeader(const std::map<std::string, std::string>& metadata,
+                              std::span<const TensorView> tensors) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  // Its operator[] would look through all names each time.
+  auto& entries = header.get_ref<nlohmann::ordered_json::object_t&>();
+  if (!metadata.empty()) entries.emplace_back(kMetadata, metadata);
   std::size_t offset = 0;
   for (const TensorView& tensor : tensors) {
-    header[tensor.name] = {{"dtype", FormatName(tensor.dtype)},
-                           {"shape", tensor.shape},
-                           {"data_offsets", {offset, offset + tensor.data.size()}}};
+    entries.emplace_back(tensor.name, nlohmann::ordered_json{
+                                          {"dtype", SafetensorsName(tensor.dtype)},
+                                          {"shape", tensor.shape},
+                                          {"data_offsets", {offset, offset + tensor.data.size()}}});
     offset += tensor.data.size();
   }
   // Text that is not UTF-8 (a file name, say) must not keep a world from being saved.
   std::string text = header.dump(-1, ' ', false, json::error_handler_t::replace);
   text.resize((text.size() + 7) / 8 * 8, ' ');
+  std::string all(kLengthBytes, '\0');
   const std::uint64_t length = text.size();
+  std::memcpy(all.data(), &length, sizeof(length));
+  return all + text;
+}
 
+void WriteSafetensors(const std::string& path, const std::map<std::string, std::string>& metadata,
+                      std::span<const TensorView> tensors) {
+  const std::string header = SafetensorsHeader(metadata, tensors);
   AtomicFile file(path);
-  file.Write(&length, sizeof(length));
-  file.Write(text.data(), text.size());
+  file.Write(header.data(), header.size());
   for (const TensorView& tensor : tensors) file.Write(tensor.data.data(), tensor.data.size());
   file.Commit();
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/sync/buffer.h"
@@ -34,6 +35,8 @@ class SafetensorsFile {
 
   const std::string& path() const { return path_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  // The header with the 8 bytes of its length, as they are in the file.
+  std::string Header() const;
   // In the order of their bytes.
   const std::vector<TensorInfo>& tensors() const { return tensors_; }
   // Null when there is none of that name.
@@ -43,15 +46,18 @@ class SafetensorsFile {
   // other of F32 and F64 (to float32: nearest). Throws std::invalid_argument on any other type and
   // when the file cannot be read.
   void Read(const TensorInfo& tensor, DType dtype, std::byte* out) const;
+  // The tensor's bytes as they are, whatever its type.
+  void ReadRaw(const TensorInfo& tensor, std::byte* out) const;
 
  private:
   [[noreturn]] void Fail(const std::string& why) const;
   void ReadBytes(std::int64_t offset, std::int64_t bytes, void* out) const;
-  void ParseHeader(const std::string& text, std::int64_t data_bytes);
+  void ParseHeader(std::string_view text, std::int64_t data_bytes);
   void CheckCover(std::int64_t data_bytes) const;
 
   std::string path_;
   int fd_ = -1;
+  std::int64_t header_bytes_ = 0;
   std::map<std::string, std::string> metadata_;
   std::vector<TensorInfo> tensors_;
   std::map<std::string, std::size_t> by_name_;
@@ -65,8 +71,19 @@ struct TensorView {
   std::span<const std::byte> data;
 };
 
-// Writes the tensors in this order straight from where they lie, atomically (AtomicFile). The
-// header is padded to a multiple of 8. Throws std::runtime_error, one line.
+// For messages: what a file says of itself may hold line breaks and be long.
+std::string OneLine(std::string text);
+
+// "F32" or "F64".
+const char* SafetensorsName(DType dtype);
+
+// All that stands before the values, the length included, for tensors in this order; padded to a
+// multiple of 8. Text that is not UTF-8 gets U+FFFD in the place of what is wrong.
+std::string SafetensorsHeader(const std::map<std::string, std::string>& metadata,
+                              std::span<const TensorView> tensors);
+
+// Writes the tensors in this order straight from where they lie, atomically (AtomicFile). Throws
+// std::runtime_error, one line.
 void WriteSafetensors(const std::string& path, const std::map<std::string, std::string>& metadata,
                       std::span<const TensorView> tensors);
 

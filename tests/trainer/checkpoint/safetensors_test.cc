@@ -114,7 +114,9 @@ TEST(Safetensors, RefusesDamagedFiles) {
   EXPECT_THAT(message(Raw("{}", 0).substr(0, 9)), HasSubstr("header would be 2 bytes"));
   EXPECT_THAT(message(Raw("{\"a\":", 8)), HasSubstr("not JSON"));
   EXPECT_THAT(message(Raw("[1]", 0)), HasSubstr("not an object"));
-  EXPECT_THAT(message(Raw(std::string(200000, '['), 0)), HasSubstr("not JSON"));
+  EXPECT_THAT(message(Raw(std::string(200000, '['), 0)), HasSubstr("nested too deep"));
+  EXPECT_THAT(message(Raw(R"({"a\n)" + std::string(1000, 'b') + R"(":3})", 8)),
+              HasSubstr("tensor 'a?bbb"));
   EXPECT_THAT(message(Raw("{" + a + "," + a + "}", 8)), HasSubstr("'a' stands twice"));
   EXPECT_THAT(message(Raw(R"({"__metadata__":{"k":1},)" + a + "}", 8)), HasSubstr("metadata 'k'"));
   EXPECT_THAT(message(Raw(R"({"__metadata__":[],)" + a + "}", 8)), HasSubstr("__metadata__"));
