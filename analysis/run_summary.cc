@@ -79,7 +79,8 @@ Progress RunSummary::progress() const {
           .done = std::min(1.0, Share(steps_done_, static_cast<double>(plan.steps) * plan.nodes)),
           .tokens = totals_.tokens,
           .ce = latest_ce_.empty() ? std::numeric_limits<double>::quiet_NaN()
-                                   : sum / static_cast<double>(latest_ce_.size())};
+                                   : sum / static_cast<double>(latest_ce_.size()),
+          .real = plan.real};
 }
 
 std::optional<LinkTotals> RunSummary::BusiestLink() const {

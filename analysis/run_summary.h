@@ -16,6 +16,7 @@ struct RunPlan {
   std::int32_t nodes = 0;
   std::int64_t steps = 0;  // of each node
   std::int32_t rounds = 0;
+  bool real = false;  // on real machines: time is the wall clock's
 };
 
 // Where a run stands.
@@ -25,6 +26,7 @@ struct Progress {
   double done = 0;          // share of all nodes' steps, 0 to 1
   std::int64_t tokens = 0;  // trained so far, all nodes
   double ce = 0;            // mean over the nodes of each one's latest step; NaN before the first
+  bool real = false;        // as in RunPlan
 };
 
 // One node over all rounds that it took part in.

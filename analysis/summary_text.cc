@@ -49,9 +49,10 @@ std::vector<double> OfNodes(const RunTotals& run, Value value) {
 
 std::string Heading(const RunTotals& run, const SummaryContext& context) {
   return fmt::format(
-      "{}: {}\n{} of {} rounds, {} of {} steps per node, {} nodes, {} tokens, {} of virtual time\n",
+      "{}: {}\n{} of {} rounds, {} of {} steps per node, {} nodes, {} tokens, {} of {}\n",
       context.scenario, Name(run.status), run.rounds, run.plan.rounds, run.steps, run.plan.steps,
-      run.plan.nodes, FormatCount(static_cast<double>(run.tokens)), FormatDuration(run.virtual_s));
+      run.plan.nodes, FormatCount(static_cast<double>(run.tokens)), FormatDuration(run.virtual_s),
+      run.plan.real ? "wall time" : "virtual time");
 }
 
 std::string Losses(const RunTotals& run, const SummaryContext& context) {
@@ -70,10 +71,11 @@ std::string Losses(const RunTotals& run, const SummaryContext& context) {
   return text;
 }
 
-std::string VirtualTime(const RunTotals& run) {
+std::string NodeTime(const RunTotals& run) {
   if (run.nodes.empty()) return "";
   const double whole = SpreadOf(OfNodes(run, [](const NodeTotals& n) { return n.total_s(); })).mean;
-  std::string text = fmt::format("\n{:<26}{:>14}{:>20}    {:>12} … max\n", "Virtual time per node",
+  std::string text = fmt::format("\n{:<26}{:>14}{:>20}    {:>12} … max\n",
+                                 run.plan.real ? "Wall time per node" : "Virtual time per node",
                                  "mean", "share", "min");
   const Format seconds = SecondsOf(whole);
   const auto add = [&](const char* name, auto value) {
@@ -174,14 +176,14 @@ std::string ProgressLine(const Progress& progress, double wall_s) {
   const double rate = Share(static_cast<double>(progress.tokens), wall_s);
   const double left = progress.done > 0 ? wall_s * (1 - progress.done) / progress.done
                                         : std::numeric_limits<double>::quiet_NaN();
-  return fmt::format("round {:>{}}/{}   virtual {:>11}   {:>7} tokens/s   loss {:>6}   left {:>11}",
+  return fmt::format("round {:>{}}/{}   {} {:>11}   {:>7} tokens/s   loss {:>6}   left {:>11}",
                      progress.round, fmt::formatted_size("{}", progress.rounds), progress.rounds,
-                     FormatDuration(progress.virtual_s), FormatCount(rate), Loss(progress.ce),
-                     FormatDuration(left));
+                     progress.real ? "time" : "virtual", FormatDuration(progress.virtual_s),
+                     FormatCount(rate), Loss(progress.ce), FormatDuration(left));
 }
 
 std::string SummaryText(const RunTotals& run, const SummaryContext& context) {
-  std::string text = Heading(run, context) + Losses(run, context) + VirtualTime(run) +
+  std::string text = Heading(run, context) + Losses(run, context) + NodeTime(run) +
                      Traffic(run, context) + BusiestLink(run) + Memory(run, context) +
                      WallTime(context) + "\n" + Labelled("world", run.world_hash);
   // A path stays in one piece, spaces and all.

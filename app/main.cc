@@ -2,14 +2,17 @@
 #include <CLI/CLI.hpp>
 #include <exception>
 #include <iostream>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "analysis/version.h"
+#include "app/keys.h"
 #include "app/plan.h"
 #include "app/run.h"
 #include "app/sweep.h"
+#include "app/tcp_node.h"
 #include "scenarios/printer.h"
 #include "scenarios/reader.h"
 #include "scenarios/schema.h"
@@ -42,6 +45,23 @@ int Main(int argc, char** argv) {
       ->type_name("N");
   app.add_option("--seed", seed, "Seed of everything random")->type_name("S");
   app.add_flag("--quiet", quiet, "No progress and no summary");
+  std::string transport, serve, join;
+  std::vector<int> nodes;
+  bool resume = false;
+  app.add_option("--transport", transport,
+                 "sim, or tcp: real connections; without --serve or --join all on this machine")
+      ->type_name("KIND");
+  app.add_option("--serve", serve, "Be the coordinator of a real run and listen there")
+      ->type_name("HOST:PORT");
+  app.add_option("--join", join, "Be a node of a real run; the coordinator listens there")
+      ->type_name("HOST:PORT");
+  app.add_option("--node", nodes,
+                 "With --join: the node to be; without, the coordinator chooses. With --serve: a "
+                 "node that the coordinator's process trains too; repeatable")
+      ->type_name("K")
+      ->allow_extra_args(false);
+  app.add_flag("--resume", resume,
+               "Go on with the run in output.journal; real runs always do where there is one");
   app.add_flag("--print-config", print, "Print the scenario with all its values, and end");
   CLI::App* plan = app.add_subcommand(
       "plan", "Predict the time of rounds from costs and network, without training");
@@ -58,6 +78,7 @@ int Main(int argc, char** argv) {
       ->check(CLI::IsMember({"text", "csv"}))
       ->capture_default_str();
   spes::app::SweepCommand sweep(app);
+  spes::app::KeysCommand keys(app);
   CLI::App* schema = app.add_subcommand("schema", "Print the JSON schema of scenario files");
 
   try {
@@ -71,17 +92,33 @@ int Main(int argc, char** argv) {
     return 0;
   }
   if (sweep.parsed()) return sweep.Run();
+  if (keys.parsed()) return keys.Run();
   if (path.empty()) return Report("which scenario? Give a YAML file; see --help", kUsersMistake);
   if (!output.empty()) overrides.push_back("output.log=" + output);
   if (!workers.empty()) overrides.push_back("workers=" + workers);
   if (!seed.empty()) overrides.push_back("seed=" + seed);
+  const bool real = !serve.empty() || !join.empty();
+  if (!serve.empty() && !join.empty()) {
+    return Report("--serve and --join: a process is one of both; see --help", kUsersMistake);
+  }
+  if (transport.empty() && real) transport = "tcp";
+  if (!transport.empty()) overrides.push_back("transport.kind=" + transport);
   spes::scenarios::Scenario scenario = spes::scenarios::ReadScenario(path, overrides);
   if (plan->parsed()) return spes::app::Plan(scenario, plan_rounds, plan_format);
   if (print) {
     std::cout << spes::scenarios::PrintScenario(scenario);
     return 0;
   }
-  return spes::app::Run(std::move(scenario), quiet);
+  if (scenario.transport.kind == spes::scenarios::TransportKind::kSim && (real || !nodes.empty())) {
+    return Report("--serve, --join and --node are for real runs: --transport tcp", kUsersMistake);
+  }
+  if (!join.empty()) {
+    if (nodes.size() > 1) return Report("--node: a process is one node", kUsersMistake);
+    return spes::app::RunTcpNode(
+        std::move(scenario),
+        {join, nodes.empty() ? std::nullopt : std::optional(nodes.front()), quiet});
+  }
+  return spes::app::Run(std::move(scenario), {quiet, resume, serve, nodes});
 }
 
 }  // namespace

@@ -16,18 +16,20 @@
 
 #include "analysis/hdf5/log_writer.h"
 #include "analysis/summary_text.h"
+#include "app/durable_run.h"
 #include "app/evaluations.h"
 #include "app/interrupt.h"
 #include "app/memory_report.h"
+#include "app/node_processes.h"
+#include "app/prepare.h"
 #include "app/simulation.h"
+#include "app/tcp_coordinator.h"
 #include "app/terminal.h"
-#include "scenarios/catalogue.h"
 #include "scenarios/printer.h"
 #include "scenarios/scenario_hash.h"
 #include "scenarios/sync_builder.h"
 #include "scenarios/topology_builder.h"
 #include "trainer/checkpoint/world_file.h"
-#include "trainer/model/initial_world.h"
 #include "trainer/model_node.h"
 
 namespace spes::app {
@@ -35,14 +37,6 @@ namespace spes::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-trainer::World FirstWorld(const scenarios::Scenario& scenario) {
-  auto table = trainer::MakeBlockTable(scenario.model);
-  if (!scenario.training.start_from.empty()) {
-    return trainer::LoadWorld(std::move(table), scenario.training.start_from);
-  }
-  return trainer::MakeInitialWorld(scenario.model, std::move(table), scenario.seed);
-}
 
 // Where the log and the worlds of a run go, folders made where the program chose them itself.
 struct OutputPaths {
@@ -79,34 +73,16 @@ OutputPaths Outputs(const scenarios::Scenario& scenario) {
   return paths;
 }
 
-// What a saved world says about itself.
-std::map<std::string, std::string> WorldMetadata(const scenarios::Scenario& scenario,
-                                                 const trainer::PublishedRound& published) {
-  const trainer::ModelConfig& m = scenario.model;
-  return {{"format", "spes-sim world 1"},
-          {"vocabulary", std::to_string(m.vocabulary)},
-          {"layers", std::to_string(m.layers)},
-          {"width", std::to_string(m.width)},
-          {"heads", std::to_string(m.heads)},
-          {"kv_heads", std::to_string(m.kv_heads)},
-          {"head_width", std::to_string(m.HeadWidth())},
-          {"experts", std::to_string(m.experts)},
-          {"experts_per_token", std::to_string(m.experts_per_token)},
-          {"expert_width", std::to_string(m.expert_width)},
-          {"round", std::to_string(published.round)},
-          {"step", std::to_string(published.step)},
-          {"world_hash", trainer::WorldHash(published.world)}};
-}
-
 // One run's moving parts and the order in which they end.
 class RunOfScenario {
  public:
-  RunOfScenario(scenarios::Scenario scenario, bool quiet);
+  RunOfScenario(scenarios::Scenario scenario, const RunOptions& options);
   int Run();
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  void MakeEngine(const std::string& scenario_hash, Durability durability);
   void OnPublished(const trainer::PublishedRound& published);
   void Save(const trainer::PublishedRound& published);
   void Tick();
@@ -114,7 +90,7 @@ class RunOfScenario {
   void PrintSummary(double set_up_s, double simulation_s);
 
   scenarios::Scenario scenario_;
-  bool quiet_;
+  RunOptions options_;
   OutputPaths paths_;
   Clock::time_point start_ = Clock::now();
   std::atomic<bool> stop_{false};  // set by a signal and by a failure
@@ -132,42 +108,58 @@ class RunOfScenario {
   };
   std::vector<BaselineJob> baselines_;
   std::unique_ptr<Evaluations> evaluations_;
-  std::unique_ptr<Simulation> simulation_;
+  std::unique_ptr<trainer::Journal> journal_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<NodeProcesses> processes_;  // null: nodes are elsewhere, or simulated
   ProgressDisplay display_;
   trainer::ComputePool pool_;  // ends first: its jobs use all of the above
 };
 
-RunOfScenario::RunOfScenario(scenarios::Scenario scenario, bool quiet)
+RunOfScenario::RunOfScenario(scenarios::Scenario scenario, const RunOptions& options)
     : scenario_(std::move(scenario)),
-      quiet_(quiet),
+      options_(options),
       paths_(Outputs(scenario_)),
-      display_(quiet),
+      display_(options.quiet),
       pool_(scenario_.workers) {
   InstallInterruptHandlers(stop_);
-  scenarios::ResolveCorpora(scenario_.data);
   memory_at_start_.program_bytes = ResidentBytes();
-  dataset_ =
-      trainer::OpenDataset(scenario_.data, scenario_.model.vocabulary, scenario_.training.context);
+  dataset_ = OpenData(scenario_);
   memory_at_start_.data_bytes = ResidentBytes() - memory_at_start_.program_bytes;
   first_world_ = FirstWorld(scenario_);
-  Calibrate(scenario_, first_world_, *dataset_);
+  const bool real = scenario_.transport.kind == scenarios::TransportKind::kTcp;
+  if (!real) Calibrate(scenario_, first_world_, *dataset_);
+  const std::string scenario_hash = scenarios::ScenarioHash(scenario_);
+  std::vector<std::string> warnings;
+  OpenedJournal opened = OpenJournal(scenario_, JournalFolder(scenario_, paths_.log), scenario_hash,
+                                     first_world_.table, real || options_.resume, warnings);
+  journal_ = std::move(opened.journal);
+  for (const std::string& warning : warnings) std::cerr << "spes-sim: " << warning << std::endl;
+  if (opened.durability.resume) {
+    const std::int32_t round = opened.durability.resume->round;
+    paths_.log = fs::path(paths_.log).replace_extension(fmt::format(".from-{}.h5", round)).string();
+    if (!options_.quiet) {
+      std::cerr << fmt::format("going on after round {}; this part's log is {}", round, paths_.log)
+                << std::endl;
+    }
+  } else if (options_.resume) {
+    throw std::invalid_argument(
+        "--resume: there is nothing to go on with; output.journal must name the folder of a run");
+  }
 
   const trainer::Schedule schedule(scenarios::BuildSchedule(scenario_), *first_world_.table);
   summary_ = std::make_unique<analysis::RunSummary>(analysis::RunPlan{
-      scenarios::NodeCount(scenario_), scenario_.training.steps, schedule.rounds()});
+      scenarios::NodeCount(scenario_), scenario_.training.steps, schedule.rounds(), real});
   recorder_ =
       std::make_unique<analysis::TeeRecorder>(std::vector<analysis::Recorder*>{summary_.get()});
   evaluations_ = std::make_unique<Evaluations>(
       scenario_.model, dataset_, scenario_.training.context, pool_, *recorder_, stop_);
   try {
-    simulation_ = std::make_unique<Simulation>(
-        scenario_, first_world_, *dataset_, pool_, *recorder_, stop_,
-        [this](const trainer::PublishedRound& published) { OnPublished(published); });
+    MakeEngine(scenario_hash, std::move(opened.durability));
 
     // Nothing can be refused any more: only now may an older log go.
     analysis::RunInfo info;
     info.scenario = scenarios::PrintScenario(scenario_);
-    info.scenario_hash = scenarios::ScenarioHash(scenario_);
+    info.scenario_hash = scenario_hash;
     info.seed = scenario_.seed;
     log_ = analysis::MakeHdf5Recorder(paths_.log, info);
   } catch (...) {
@@ -192,6 +184,30 @@ RunOfScenario::RunOfScenario(scenarios::Scenario scenario, bool quiet)
   }
 }
 
+void RunOfScenario::MakeEngine(const std::string& scenario_hash, Durability durability) {
+  const auto on_published = [this](const trainer::PublishedRound& published) {
+    OnPublished(published);
+  };
+  if (scenario_.transport.kind == scenarios::TransportKind::kSim) {
+    engine_ = std::make_unique<Simulation>(scenario_, first_world_, *dataset_, pool_, *recorder_,
+                                           stop_, on_published, std::move(durability));
+    return;
+  }
+  const bool alone = options_.serve.empty();
+  ServeSetup setup{alone ? "127.0.0.1:0" : options_.serve, options_.trains, scenario_hash};
+  const std::string folder = durability.folder;
+  auto coordinator =
+      std::make_unique<TcpCoordinator>(scenario_, setup, first_world_, *dataset_, pool_, *recorder_,
+                                       stop_, on_published, std::move(durability));
+  if (alone) {
+    processes_ = std::make_unique<NodeProcesses>(scenario_, coordinator->address(), folder,
+                                                 options_.trains, display_);
+  } else if (!options_.quiet) {
+    std::cerr << "listening on " << coordinator->address() << std::endl;
+  }
+  engine_ = std::move(coordinator);
+}
+
 void RunOfScenario::OnPublished(const trainer::PublishedRound& published) {
   last_ = published;
   const bool last = published.step >= scenario_.training.steps;
@@ -212,13 +228,14 @@ void RunOfScenario::Save(const trainer::PublishedRound& published) {
 }
 
 void RunOfScenario::Tick() {
+  if (processes_) processes_->Tend();
   evaluations_->Collect(false);
   analysis::Progress progress = summary_->progress();
-  progress.virtual_s = simulation_->NowSeconds();
+  progress.virtual_s = engine_->NowSeconds();
   // The records come when results arrive; work goes on all the time.
-  const std::int64_t done = simulation_->steps_done();
+  const std::int64_t done = engine_->steps_done();
   progress.done = static_cast<double>(done) /
-                  static_cast<double>(scenario_.training.steps * simulation_->allocation().nodes());
+                  static_cast<double>(scenario_.training.steps * engine_->allocation().nodes());
   progress.tokens = done * scenario_.training.sequences * scenario_.training.context;
   display_.Show(progress);
 }
@@ -230,11 +247,11 @@ int RunOfScenario::Run() {
   const double set_up_s = seconds_since(start_);
   try {
     const Clock::time_point began = Clock::now();
-    simulation_->Run([this] { Tick(); });
+    engine_->Run([this] { Tick(); });
     const double simulation_s = seconds_since(began);
     display_.End();
     Finish();
-    if (!quiet_) PrintSummary(set_up_s, simulation_s);
+    if (!options_.quiet) PrintSummary(set_up_s, simulation_s);
   } catch (const std::exception& error) {
     stop_ = true;  // the pool waits for what has begun
     display_.End();
@@ -255,7 +272,7 @@ void RunOfScenario::Finish() {
   if (!stop_) {
     for (BaselineJob& job : baselines_) job.done.get();
   }
-  RecordMemory(scenario_, simulation_->allocation(), *first_world_.table, pool_.threads(),
+  RecordMemory(scenario_, engine_->allocation(), *first_world_.table, pool_.threads(),
                memory_at_start_, *recorder_);
   recorder_->Finish(stop_ ? analysis::RunStatus::kInterrupted : analysis::RunStatus::kComplete,
                     trainer::WorldHash(last_.world));
@@ -263,7 +280,7 @@ void RunOfScenario::Finish() {
 
 void RunOfScenario::PrintSummary(double set_up_s, double simulation_s) {
   const trainer::BlockTable& table = *first_world_.table;
-  const double waited_s = simulation_->waited_for_work_s();
+  const double waited_s = engine_->waited_for_work_s();
   analysis::SummaryContext context;
   context.scenario = scenario_.name;
   context.log_path = paths_.log;
@@ -282,18 +299,23 @@ void RunOfScenario::PrintSummary(double set_up_s, double simulation_s) {
   context.full_round_bytes = table.TotalElements() * trainer::ElementBytes(table.dtype());
   context.full_memory_bytes = NodeBytes(scenario_, table, table.TotalElements());
   context.wall_s = std::chrono::duration<double>(Clock::now() - start_).count();
-  context.wall_parts = {{"set-up", set_up_s},
-                        {"training, waited for", waited_s},
-                        {"network and protocol", simulation_s - waited_s},
-                        {"last evaluations", context.wall_s - set_up_s - simulation_s}};
+  const bool real = scenario_.transport.kind == scenarios::TransportKind::kTcp;
+  context.wall_parts = {{"set-up", set_up_s}};
+  if (real) {
+    context.wall_parts.emplace_back("rounds", simulation_s);
+  } else {
+    context.wall_parts.emplace_back("training, waited for", waited_s);
+    context.wall_parts.emplace_back("network and protocol", simulation_s - waited_s);
+  }
+  context.wall_parts.emplace_back("last evaluations", context.wall_s - set_up_s - simulation_s);
   std::cout << analysis::SummaryText(summary_->totals(), context) << std::flush;
 }
 
 }  // namespace
 
-int Run(scenarios::Scenario scenario, bool quiet) {
+int Run(scenarios::Scenario scenario, const RunOptions& options) {
   trainer::InitLibTorch();
-  return RunOfScenario(std::move(scenario), quiet).Run();
+  return RunOfScenario(std::move(scenario), options).Run();
 }
 
 }  // namespace spes::app

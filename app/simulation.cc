@@ -5,44 +5,20 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "app/durable_run.h"
 #include "app/make_network.h"
+#include "app/make_node.h"
 #include "scenarios/cost_builder.h"
 #include "scenarios/exchange.h"
 #include "scenarios/sync_builder.h"
 #include "scenarios/topology_builder.h"
-#include "trainer/model_node.h"
 
 namespace spes::app {
-
-namespace {
-
-std::unique_ptr<trainer::Node> MakeNode(const scenarios::Scenario& scenario,
-                                        const trainer::World& world,
-                                        const trainer::Dataset& dataset,
-                                        const trainer::Allocation& allocation, int node,
-                                        std::shared_ptr<std::atomic<std::int64_t>> steps_done) {
-  trainer::ModelNodeConfig config;
-  config.model = scenario.model;
-  config.optimizer = scenarios::BuildOptimizer(scenario);
-  config.sequences = scenario.training.sequences;
-  config.micro_sequences = scenario.training.micro_sequences;
-  config.context = scenario.training.context;
-  config.candidates = scenario.training.candidates;
-  config.routing_bias = scenario.training.routing_bias;
-  config.routing_bias_length = scenario.training.routing_bias_length;
-  config.gradients_only = scenario.sync.method == scenarios::SyncMethod::kDataParallel;
-  config.steps_done = std::move(steps_done);
-  return trainer::MakeModelNode(
-      config, world, allocation.blocks(node),
-      dataset.Source(node, allocation.nodes(), scenario.training.context, scenario.seed));
-}
-
-}  // namespace
 
 Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World& world,
                        const trainer::Dataset& dataset, trainer::ComputePool& pool,
                        analysis::Recorder& recorder, const std::atomic<bool>& stop,
-                       trainer::Coordinator::OnPublished on_published)
+                       trainer::Coordinator::OnPublished on_published, Durability durability)
     : stop_(stop),
       allocation_(scenarios::BuildAllocation(scenario, *world.table)),
       network_(std::make_unique<trainer::LinkSampler>(
@@ -64,13 +40,16 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
     };
   }
   const std::string world_hash = trainer::WorldHash(world);
+  config.run = durability.run;
+  config.journal = std::move(durability.journal);
 
   coordinator_ = std::make_unique<trainer::Coordinator>(
       config, allocation_, world, runtime_.endpoint(trainer::kCoordinator), recorder,
       [this, on_published = std::move(on_published)](const trainer::PublishedRound& published) {
         network_->Sample();
         on_published(published);
-      });
+      },
+      std::move(durability.resume));
   runtime_.Connect(
       trainer::kCoordinator,
       [this](trainer::NodeId from, const trainer::Message& m) { coordinator_->OnMessage(from, m); },
@@ -82,6 +61,10 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
     trainer::PeerConfig peer = scenarios::BuildPeerConfig(scenario, node);
     peer.scenario_hash = config.scenario_hash;
     peer.world_hash = world_hash;
+    if (!durability.folder.empty()) {
+      stores_.push_back(OpenNodeStore(durability.folder, node));
+      peer.store = stores_.back().get();
+    }
     peer.step_time = [cost, node](std::int64_t step) { return cost->StepTime(node, step); };
     peers_.push_back(std::make_unique<trainer::Peer>(std::move(peer), *nodes_.back(), world,
                                                      runtime_.endpoint(node), stop_));

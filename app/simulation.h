@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/recorder.h"
+#include "app/engine.h"
 #include "scenarios/scenario.h"
 #include "sim/event_loop.h"
 #include "trainer/data/dataset.h"
@@ -18,28 +19,26 @@
 namespace spes::app {
 
 // N nodes, their peers, the coordinator and the network between them.
-class Simulation {
+class Simulation final : public Engine {
  public:
   // `world`: the model to start from. `recorder`, `pool` and `stop` must outlive the simulation,
-  // and the pool must have no job of it left when it ends.
+  // and the pool must have no job of it left when it ends. Throws std::invalid_argument where
+  // `durability` does not fit.
   Simulation(const scenarios::Scenario& scenario, const trainer::World& world,
              const trainer::Dataset& dataset, trainer::ComputePool& pool,
              analysis::Recorder& recorder, const std::atomic<bool>& stop,
-             trainer::Coordinator::OnPublished on_published);
-  ~Simulation();
+             trainer::Coordinator::OnPublished on_published, Durability durability);
+  ~Simulation() override;
 
-  // Runs until all peers know that the run is over, or `stop` is set; calls `tick` now and then
-  // (about every 0.1 s of wall time or more often). Throws std::runtime_error when the run cannot
-  // be finished.
-  void Run(const std::function<void()>& tick);
+  void Run(const std::function<void()>& tick) override;
 
-  const trainer::Coordinator& coordinator() const { return *coordinator_; }
-  const trainer::Allocation& allocation() const { return allocation_; }
-  double NowSeconds() const { return sim::ToSeconds(loop_.Now()); }
-  // Steps that all nodes together have finished, those of the round at hand included.
-  std::int64_t steps_done() const { return *steps_done_; }
-  // Wall time that virtual time stood still for real work.
-  double waited_for_work_s() const { return runtime_.waited_s(); }
+  const trainer::Coordinator& coordinator() const override { return *coordinator_; }
+  const trainer::Allocation& allocation() const override { return allocation_; }
+  // From the beginning of this process's part, where a run is resumed.
+  double NowSeconds() const override { return sim::ToSeconds(loop_.Now()); }
+  // Those of the round at hand included.
+  std::int64_t steps_done() const override { return *steps_done_; }
+  double waited_for_work_s() const override { return runtime_.waited_s(); }
 
  private:
   const std::atomic<bool>& stop_;
@@ -50,6 +49,7 @@ class Simulation {
   std::unique_ptr<trainer::Coordinator> coordinator_;
   std::shared_ptr<std::atomic<std::int64_t>> steps_done_ =
       std::make_shared<std::atomic<std::int64_t>>(0);
+  std::vector<std::unique_ptr<trainer::PeerStore>> stores_;
   std::vector<std::unique_ptr<trainer::Node>> nodes_;
   std::vector<std::unique_ptr<trainer::Peer>> peers_;
 };

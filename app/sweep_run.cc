@@ -1,24 +1,21 @@
 #include "app/sweep_run.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <stdexcept>
 #include <system_error>
 #include <vector>
 
 #include "analysis/hdf5/log_reader.h"
 #include "analysis/hdf5/table_file.h"
+#include "app/own_process.h"
 #include "scenarios/printer.h"
-#include "scenarios/yaml_tree.h"
 
 namespace spes::app {
 
@@ -28,35 +25,6 @@ namespace {
 
 constexpr std::chrono::seconds kGrace{10};  // from being asked to end to being killed
 constexpr int kPatienceMs = 5000;           // for a process that is being killed to let go
-constexpr const char* kSelf = "/proc/self/exe";
-
-// The line that says why a run failed: the program's own, or else the last.
-std::string ErrorLine(const std::string& text_file) {
-  constexpr std::string_view kOwn = "spes-sim: ";
-  std::ifstream in(text_file);
-  std::string own, last;
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with(kOwn)) own = line.substr(kOwn.size());
-    if (!line.empty()) last = line;
-  }
-  return scenarios::OneLine(own.empty() ? last : own, 500);
-}
-
-// In the new process, where only what is safe in a signal handler is safe.
-[[noreturn]] void BecomeRun(char* const* arguments, int text, pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(127);  // it has ended before that
-  setpgid(0, 0);                        // Ctrl-C is the sweep's to pass on
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  const int nothing = open("/dev/null", O_RDONLY);
-  if (nothing >= 0) dup2(nothing, STDIN_FILENO);
-  dup2(text, STDOUT_FILENO);
-  dup2(text, STDERR_FILENO);
-  execv(kSelf, arguments);
-  _exit(127);
-}
 
 }  // namespace
 

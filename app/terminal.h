@@ -36,6 +36,10 @@ class ProgressDisplay {
 
   // Cheap when nothing is due.
   void Show(const analysis::Progress& progress);
+  // A line that stays.
+  void Print(const std::string& line) {
+    if (!quiet_) line_.Print(line);
+  }
   void End() { line_.End(); }
 
  private:

@@ -37,6 +37,10 @@ void ValidateNodes(const Scenario& s, const Origins& origins) {
     origins.Fail("nodes.groups",
                  fmt::format("hold {} nodes; at most {} are allowed", sum, kMaxNodes));
   }
+  if (s.nodes.only_wait && s.nodes.compute.kind == trainer::ComputeCost::kMeasured) {
+    origins.Fail("nodes.only_wait",
+                 "leaves nothing to measure; nodes.compute.kind must be fixed or flops");
+  }
   const int nodes = NodeCount(s);
   if (s.sync.quorum > nodes) {
     origins.Fail("sync.quorum",

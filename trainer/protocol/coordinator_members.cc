@@ -128,7 +128,7 @@ Allocation Coordinator::WithoutTheLost() const {
 }
 
 bool Coordinator::finished() const {
-  return AllStepsDone() && std::all_of(members_.begin(), members_.end(), [](const Member& each) {
+  return begun_ && AllStepsDone() && std::all_of(members_.begin(), members_.end(), [](const Member& each) {
            return each.state == MemberState::kGone || each.state == MemberState::kLost ||
                   each.state == MemberState::kAbsent;
          });

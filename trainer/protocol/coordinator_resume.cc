@@ -70,6 +70,12 @@ void Coordinator::Resume(CoordinatorState state) {
   configured_ = allocation_ = Allocation(first_allocation_.nodes(), std::move(trainers));
   log_.Restore(std::move(state.load), std::move(state.delivered));
   updater_.Restore(std::move(state.updater));
+  if (!AllStepsDone()) return;
+  // All that is left is to say so to those who come for it.
+  runtime_.After(config_.patience, [this] {
+    begun_ = true;
+    SendOrders();
+  });
 }
 
 }  // namespace spes::trainer

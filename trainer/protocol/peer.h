@@ -65,6 +65,7 @@ class Peer {
   void Rejoin();
 
   PeerState state() const { return state_; }
+  std::int32_t round() const { return order_.span.round; }  // of the last order; 0: none yet
 
  private:
   void On(const Admit& m);

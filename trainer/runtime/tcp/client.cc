@@ -229,7 +229,8 @@ void Client::Send(NodeId, Message message, std::int64_t, std::function<void()> d
 }
 
 void Client::Close(Seconds d) {
-  loop_.RunUntil([this] { return session_ && session_->idle(); }, d);
+  // Once the other side has ended the session nothing is left to wait for.
+  loop_.RunUntil([this] { return !session_ || renewing_ || session_->idle(); }, d);
   closing_ = true;
   if (dial_) std::exchange(dial_, nullptr)->Abandon();
   if (!session_) return;

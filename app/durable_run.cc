@@ -1,0 +1,76 @@
+#include "app/durable_run.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+#include <random>
+#include <stdexcept>
+#include <utility>
+
+#include "trainer/checkpoint/node_store.h"
+
+namespace spes::app {
+
+namespace {
+
+std::uint64_t NewRun() {
+  std::random_device random;
+  std::uint64_t run = 0;
+  while (run == 0) run = (std::uint64_t{random()} << 32) | random();
+  return run;
+}
+
+}  // namespace
+
+std::string JournalFolder(const scenarios::Scenario& scenario, const std::string& log) {
+  if (!scenario.output.journal.empty()) return scenario.output.journal;
+  if (scenario.transport.kind == scenarios::TransportKind::kSim) return {};
+  return std::filesystem::path(log).replace_extension(".journal").string();
+}
+
+OpenedJournal OpenJournal(const scenarios::Scenario& scenario, const std::string& folder,
+                          const std::string& scenario_hash,
+                          std::shared_ptr<const trainer::BlockTable> table, bool go_on,
+                          std::vector<std::string>& warnings) {
+  OpenedJournal opened;
+  opened.durability.run = NewRun();
+  if (folder.empty()) return opened;
+  opened.durability.folder = folder;
+  opened.journal = std::make_unique<trainer::Journal>(
+      (std::filesystem::path(folder) / "coordinator").string(),
+      trainer::Retention{scenario.output.journal_last, scenario.output.journal_every});
+  opened.durability.journal = [journal =
+                                   opened.journal.get()](const trainer::CoordinatorState& state) {
+    journal->Write(state);
+  };
+  const std::vector<std::int32_t> rounds = opened.journal->Rounds();
+  if (rounds.empty()) return opened;
+  if (!go_on) {
+    throw std::invalid_argument(
+        fmt::format("{}: holds a run up to round {}; --resume goes on with it, or remove it, or "
+                    "name another folder with output.journal",
+                    folder, rounds.front()));
+  }
+  opened.durability.resume = opened.journal->Newest(std::move(table), warnings);
+  if (!opened.durability.resume) {
+    throw std::invalid_argument(
+        fmt::format("{}: holds a run of which no state is whole; remove it to begin anew", folder));
+  }
+  if (opened.durability.resume->scenario_hash != scenario_hash) {
+    throw std::invalid_argument(
+        fmt::format("{}: holds a run of another scenario; name another folder with output.journal, "
+                    "or remove it",
+                    folder));
+  }
+  opened.durability.run = opened.durability.resume->run;
+  return opened;
+}
+
+std::unique_ptr<trainer::PeerStore> OpenNodeStore(const std::string& folder, int node) {
+  return std::make_unique<trainer::NodeStore>(
+      (std::filesystem::path(folder) / fmt::format("node-{}", node)).string(),
+      [](const std::string& warning) { std::cerr << "spes-sim: " << warning << std::endl; });
+}
+
+}  // namespace spes::app

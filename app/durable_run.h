@@ -1,0 +1,35 @@
+// The folder in which a run outlives its processes.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/engine.h"
+#include "scenarios/scenario.h"
+#include "trainer/checkpoint/journal.h"
+#include "trainer/protocol/peer_store.h"
+
+namespace spes::app {
+
+// Where this scenario's states go; empty: nowhere. `log`: the run's.
+std::string JournalFolder(const scenarios::Scenario& scenario, const std::string& log);
+
+// The coordinator's part. Null where `folder` is empty. A line for each damaged state that is left
+// out goes to `warnings`.
+struct OpenedJournal {
+  std::unique_ptr<trainer::Journal> journal;
+  Durability durability;
+};
+// `go_on`: whether a run that is there may be taken up. Throws std::invalid_argument, one line,
+// when the folder holds a run and `go_on` is false, or one of another scenario; std::runtime_error
+// when it cannot be used.
+OpenedJournal OpenJournal(const scenarios::Scenario& scenario, const std::string& folder,
+                          const std::string& scenario_hash,
+                          std::shared_ptr<const trainer::BlockTable> table, bool go_on,
+                          std::vector<std::string>& warnings);
+
+// What node `node` keeps in `folder`; damaged states are named on standard error.
+std::unique_ptr<trainer::PeerStore> OpenNodeStore(const std::string& folder, int node);
+
+}  // namespace spes::app

@@ -1,0 +1,41 @@
+// What trains: in simulation or on real machines, seen from the run around it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "trainer/protocol/coordinator.h"
+#include "trainer/protocol/coordinator_state.h"
+#include "trainer/sync/allocation.h"
+
+namespace spes::app {
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // Runs until the run is over, or the stop flag that it was given is set; calls `tick` now and
+  // then (about every 0.1 s of wall time or more often). Throws std::runtime_error when the run
+  // cannot be finished.
+  virtual void Run(const std::function<void()>& tick) = 0;
+
+  virtual const trainer::Coordinator& coordinator() const = 0;
+  virtual const trainer::Allocation& allocation() const = 0;
+  // The run's clock: virtual time, or wall time since the run began, as its log counts it.
+  virtual double NowSeconds() const = 0;
+  // Steps that all nodes together have finished, as far as is known here.
+  virtual std::int64_t steps_done() const = 0;
+  // Wall time that virtual time stood still for real work.
+  virtual double waited_for_work_s() const = 0;
+};
+
+// How a run outlives its process.
+struct Durability {
+  std::optional<trainer::CoordinatorState> resume;                // what it goes on from
+  std::function<void(const trainer::CoordinatorState&)> journal;  // empty: nothing is kept
+  std::string folder;  // of the nodes' states; empty: nothing is kept
+  std::uint64_t run = 1;
+};
+
+}  // namespace spes::app

@@ -1,0 +1,49 @@
+// The nodes of a run as processes of this machine.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "app/terminal.h"
+#include "scenarios/scenario.h"
+
+namespace spes::app {
+
+// They end with this process, whatever ends it. What each says goes to node-K.txt in the journal's
+// folder, the scenario that all read to scenario.yaml.
+class NodeProcesses {
+ public:
+  // Starts every node of the scenario but those of `without`; they join the coordinator at
+  // `address`. Throws std::runtime_error, one line, when a process cannot be started.
+  NodeProcesses(const scenarios::Scenario& scenario, const std::string& address,
+                const std::string& folder, const std::vector<int>& without,
+                ProgressDisplay& display);
+  // Asks them to end in good order; after some seconds they are killed.
+  ~NodeProcesses();
+  NodeProcesses(const NodeProcesses&) = delete;
+  NodeProcesses& operator=(const NodeProcesses&) = delete;
+
+  // Starts anew whoever was ended by a signal. Throws std::runtime_error, one line, when a node has
+  // failed for a reason of its own.
+  void Tend();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Process {
+    int node;
+    pid_t pid = -1;  // −1: none at the moment
+    bool over = false;
+    Clock::time_point start_at = {};
+  };
+  void Start(Process& process) const;
+  std::string Text(int node) const;
+
+  std::string address_, folder_, scenario_;
+  ProgressDisplay& display_;
+  std::vector<Process> processes_;
+};
+
+}  // namespace spes::app

@@ -1,0 +1,18 @@
+// This program once more, as a child of itself.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+namespace spes::app {
+
+// In the new process after a fork, where only what is safe in a signal handler is safe: becomes
+// this program with these arguments, which ends when `parent` does; what it says goes to `text`.
+[[noreturn]] void BecomeRun(char* const* arguments, int text, pid_t parent);
+
+// Of what such a process has said, the line that says why it failed: the program's own, or else the
+// last.
+std::string ErrorLine(const std::string& text_file);
+
+}  // namespace spes::app

@@ -1,0 +1,97 @@
+#include "app/tcp_coordinator.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "app/durable_run.h"
+#include "app/make_node.h"
+#include "app/real_peer.h"
+#include "scenarios/sync_builder.h"
+#include "scenarios/tcp_builder.h"
+
+namespace spes::app {
+
+namespace {
+
+constexpr trainer::Seconds kFarewell{10};  // for what is still on its way at the end
+
+std::unique_ptr<trainer::TcpServer> Serve(const scenarios::Scenario& scenario,
+                                          const ServeSetup& setup, int nodes,
+                                          const trainer::World& world, const std::string& folder,
+                                          trainer::ComputePool& pool,
+                                          analysis::Recorder& recorder) {
+  trainer::TcpServeConfig config;
+  config.address = setup.address;
+  config.nodes = nodes;
+  config.taken = [trains = setup.trains](trainer::NodeId node) {
+    return std::find(trains.begin(), trains.end(), node) != trains.end();
+  };
+  config.security = scenarios::BuildTcpSecurity(scenario, setup.address, true, std::nullopt);
+  const std::filesystem::path spool =
+      folder.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(folder);
+  config.options = scenarios::BuildTcpOptions(scenario, *world.table, (spool / "uploads").string());
+  config.scenario = scenarios::BuildTcpScenario(scenario, setup.scenario_hash);
+  return trainer::ServeTcp(std::move(config), world.table, pool, recorder);
+}
+
+}  // namespace
+
+TcpCoordinator::TcpCoordinator(const scenarios::Scenario& scenario, const ServeSetup& setup,
+                               const trainer::World& world, const trainer::Dataset& dataset,
+                               trainer::ComputePool& pool, analysis::Recorder& recorder,
+                               const std::atomic<bool>& stop,
+                               trainer::Coordinator::OnPublished on_published,
+                               Durability durability)
+    : stop_(stop),
+      allocation_(scenarios::BuildAllocation(scenario, *world.table)),
+      server_(
+          Serve(scenario, setup, allocation_.nodes(), world, durability.folder, pool, recorder)),
+      hub_(*server_) {
+  trainer::CoordinatorConfig config = scenarios::BuildCoordinatorConfig(scenario, *world.table);
+  config.coding_time = {};  // it is in the time that things take
+  config.run = durability.run;
+  config.journal = durability.journal;
+  if (durability.resume) server_->SetNow(sim::FromSeconds(durability.resume->now_s));
+  coordinator_ = std::make_unique<trainer::Coordinator>(
+      config, allocation_, world, hub_.endpoint(trainer::kCoordinator), recorder,
+      std::move(on_published), std::move(durability.resume));
+  const auto on_message = [this](trainer::NodeId from, const trainer::Message& m) {
+    coordinator_->OnMessage(from, m);
+  };
+  hub_.Connect(trainer::kCoordinator, on_message);
+  server_->Connect(on_message, [this](trainer::NodeId node, const std::string& reason) {
+    coordinator_->OnLost(node, reason);
+  });
+  for (const int node : setup.trains) {
+    AddNode(scenario, setup, world, dataset, node, durability.folder);
+  }
+}
+
+TcpCoordinator::~TcpCoordinator() = default;
+
+void TcpCoordinator::AddNode(const scenarios::Scenario& scenario, const ServeSetup& setup,
+                             const trainer::World& world, const trainer::Dataset& dataset, int node,
+                             const std::string& folder) {
+  nodes_.push_back(
+      MakeNode(scenario, world, dataset, allocation_, node, nullptr, WaitSeconds(scenario, node)));
+  trainer::PeerStore* store = nullptr;
+  if (!folder.empty()) {
+    stores_.push_back(OpenNodeStore(folder, node));
+    store = stores_.back().get();
+  }
+  peers_.push_back(std::make_unique<trainer::Peer>(
+      RealPeerConfig(scenario, node, world, setup.scenario_hash, store), *nodes_.back(), world,
+      hub_.endpoint(node), stop_));
+  hub_.Connect(node, [peer = peers_.back().get()](trainer::NodeId, const trainer::Message& m) {
+    peer->OnMessage(m);
+  });
+}
+
+void TcpCoordinator::Run(const std::function<void()>& tick) {
+  for (const auto& peer : peers_) peer->Start();
+  server_->Run([this] { return stop_ || coordinator_->finished(); }, tick);
+  server_->Close(kFarewell);
+}
+
+}  // namespace spes::app

@@ -1,0 +1,66 @@
+// The coordinator of a run on real machines.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "analysis/recorder.h"
+#include "app/engine.h"
+#include "scenarios/scenario.h"
+#include "trainer/data/dataset.h"
+#include "trainer/protocol/peer.h"
+#include "trainer/runtime/compute_pool.h"
+#include "trainer/runtime/local_hub.h"
+#include "trainer/runtime/tcp/tcp_runtime.h"
+
+namespace spes::app {
+
+struct ServeSetup {
+  std::string address;      // HOST:PORT; port 0: any
+  std::vector<int> trains;  // nodes inside this process
+  std::string scenario_hash;
+};
+
+class TcpCoordinator final : public Engine {
+ public:
+  // References as for Simulation. Throws std::invalid_argument, one line, when the address or the
+  // keys cannot be used, or where `durability` does not fit.
+  TcpCoordinator(const scenarios::Scenario& scenario, const ServeSetup& setup,
+                 const trainer::World& world, const trainer::Dataset& dataset,
+                 trainer::ComputePool& pool, analysis::Recorder& recorder,
+                 const std::atomic<bool>& stop, trainer::Coordinator::OnPublished on_published,
+                 Durability durability);
+  ~TcpCoordinator() override;
+
+  void Run(const std::function<void()>& tick) override;
+
+  const trainer::Coordinator& coordinator() const override { return *coordinator_; }
+  const trainer::Allocation& allocation() const override { return allocation_; }
+  double NowSeconds() const override { return sim::ToSeconds(server_->Now()); }
+  // Of the rounds that are done.
+  std::int64_t steps_done() const override { return coordinator_->step() * allocation_.nodes(); }
+  double waited_for_work_s() const override { return 0; }
+
+  // HOST:PORT where it listens.
+  std::string address() const { return server_->address(); }
+  const trainer::TcpServer& server() const { return *server_; }
+
+ private:
+  void AddNode(const scenarios::Scenario& scenario, const ServeSetup& setup,
+               const trainer::World& world, const trainer::Dataset& dataset, int node,
+               const std::string& folder);
+
+  const std::atomic<bool>& stop_;
+  trainer::Allocation allocation_;
+  std::unique_ptr<trainer::TcpServer> server_;
+  trainer::LocalHub hub_;
+  std::unique_ptr<trainer::Coordinator> coordinator_;
+  std::vector<std::unique_ptr<trainer::PeerStore>> stores_;
+  std::vector<std::unique_ptr<trainer::Node>> nodes_;
+  std::vector<std::unique_ptr<trainer::Peer>> peers_;
+};
+
+}  // namespace spes::app

@@ -1,0 +1,138 @@
+#include "app/tcp_node.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "analysis/recorder.h"
+#include "app/durable_run.h"
+#include "app/interrupt.h"
+#include "app/make_node.h"
+#include "app/prepare.h"
+#include "app/real_peer.h"
+#include "app/terminal.h"
+#include "scenarios/scenario_hash.h"
+#include "scenarios/sync_builder.h"
+#include "scenarios/tcp_builder.h"
+#include "scenarios/topology_builder.h"
+#include "trainer/model_node.h"
+#include "trainer/protocol/wire_size.h"
+#include "trainer/runtime/compute_pool.h"
+#include "trainer/runtime/tcp/tcp_runtime.h"
+
+namespace spes::app {
+
+namespace {
+
+constexpr trainer::Seconds kFarewell{10};  // for what is still on its way at the end
+
+std::uint64_t RandomNumber() {
+  std::random_device random;
+  return (std::uint64_t{random()} << 32) | random();
+}
+
+// A line whenever the node does something else, and whenever a try to reach the coordinator fails
+// for another reason than the last.
+class NodeDisplay {
+ public:
+  explicit NodeDisplay(bool quiet) : quiet_(quiet) {}
+
+  void Waiting(const std::string& why) {
+    if (quiet_ || why == waiting_) return;
+    waiting_ = why;
+    line_.Print(fmt::format("waiting for the coordinator: {}", why));
+  }
+  void Show(int node, const trainer::Peer& peer, const trainer::TcpNodeStatus& status) {
+    if (quiet_) return;
+    const std::string text =
+        fmt::format("node {}: round {}, {}{}", node, peer.round(), Name(peer.state()),
+                    status.connected ? std::string() : std::string(", without a connection"));
+    if (line_.terminal()) {
+      line_.Show(status.transfer_bytes == 0
+                     ? text
+                     : fmt::format("{} ({} of {} KiB)", text, status.transfer_done >> 10,
+                                   status.transfer_bytes >> 10));
+    } else if (text != shown_) {
+      line_.Print(text);
+    }
+    shown_ = text;
+  }
+  void Say(const std::string& text) {
+    if (!quiet_) line_.Print(text);
+  }
+  void End() { line_.End(); }
+
+ private:
+  bool quiet_;
+  LiveLine line_;
+  std::string waiting_, shown_;
+};
+
+}  // namespace
+
+int RunTcpNode(scenarios::Scenario scenario, const JoinSetup& setup) {
+  trainer::InitLibTorch();
+  std::atomic<bool> stop{false};
+  InstallInterruptHandlers(stop);
+  const auto dataset = OpenData(scenario);
+  const trainer::World world = FirstWorld(scenario);
+  const trainer::Allocation allocation = scenarios::BuildAllocation(scenario, *world.table);
+  if (setup.node && (*setup.node < 0 || *setup.node >= allocation.nodes())) {
+    throw std::invalid_argument(fmt::format("--node {}: the scenario has nodes 0 to {}",
+                                            *setup.node, allocation.nodes() - 1));
+  }
+  const std::string hash = scenarios::ScenarioHash(scenario);
+  const std::string folder = JournalFolder(scenario, scenario.output.log);
+
+  analysis::TeeRecorder nothing({});
+  trainer::ComputePool pool(1);  // a node does one thing at a time
+  NodeDisplay display(setup.quiet);
+  trainer::TcpJoinConfig config;
+  config.address = setup.address;
+  config.node = setup.node;
+  config.incarnation = RandomNumber();
+  config.security = scenarios::BuildTcpSecurity(scenario, setup.address, false, setup.node);
+  config.options = scenarios::BuildTcpOptions(scenario, *world.table, "");
+  config.scenario = scenarios::BuildTcpScenario(scenario, hash);
+  const std::unique_ptr<trainer::TcpClient> client =
+      trainer::JoinTcp(std::move(config), world.table, pool, nothing, stop,
+                       [&display](const std::string& why) { display.Waiting(why); });
+  if (!client) return 128 + InterruptSignal();
+
+  const int id = client->node();
+  display.Say(fmt::format("node {} of {}: let in by {}", id, allocation.nodes(), setup.address));
+  const auto node =
+      MakeNode(scenario, world, *dataset, allocation, id, nullptr, WaitSeconds(scenario, id));
+  const auto store = folder.empty() ? nullptr : OpenNodeStore(folder, id);
+  trainer::Peer peer(RealPeerConfig(scenario, id, world, hash, store.get()), *node, world, *client,
+                     stop);
+  client->Connect([&peer](trainer::NodeId, const trainer::Message& m) { peer.OnMessage(m); },
+                  [&peer, &display](const std::string& why) {
+                    display.Say(fmt::format("joining again: {}", why));
+                    peer.Rejoin();
+                  });
+  try {
+    peer.Start();
+    client->Run([&] { return stop || peer.state() == trainer::PeerState::kFinished; },
+                [&] { display.Show(id, peer, client->StatusOf(trainer::kCoordinator)); });
+  } catch (const std::exception& error) {
+    stop = true;  // the pool waits for what has begun
+    display.End();
+    throw std::runtime_error(error.what());  // underway nothing is the user's mistake any more
+  }
+  if (stop) {
+    const trainer::Leave leave{"stopped by a signal"};
+    client->Send(trainer::kCoordinator, leave, trainer::WireBytes(leave, *world.table), {});
+  }
+  client->Close(kFarewell);
+  display.End();
+  return InterruptSignal() != 0 ? 128 + InterruptSignal() : 0;
+}
+
+}  // namespace spes::app

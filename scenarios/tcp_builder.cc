@@ -1,0 +1,105 @@
+#include "scenarios/tcp_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <utility>
+
+#include "scenarios/printer.h"
+#include "scenarios/scenario_difference.h"
+#include "trainer/runtime/tcp/keys.h"
+#include "trainer/sync/codec.h"
+
+namespace spes::scenarios {
+
+namespace {
+
+trainer::Seconds InSeconds(sim::Time t) { return trainer::Seconds(sim::ToSeconds(t)); }
+
+// By its text: names are not looked up, so one that means this machine counts as another.
+bool IsOfThisMachine(const std::string& address) {
+  return address.starts_with("127.") || address.starts_with("localhost:") ||
+         address.starts_with("[::1]:");
+}
+
+}  // namespace
+
+trainer::TcpOptions BuildTcpOptions(const Scenario& scenario, const trainer::BlockTable& table,
+                                    std::string spool) {
+  const TransportSection& t = scenario.transport;
+  trainer::TcpOptions options;
+  options.streams = scenario.network.tcp.streams;
+  options.congestion = t.congestion.empty() ? scenario.network.tcp.congestion : t.congestion;
+  options.chunk_bytes = t.chunk_bytes;
+  options.beat_every = InSeconds(t.beat_every);
+  options.dead_after = InSeconds(t.dead_after);
+  options.give_up_after = InSeconds(t.give_up_after);
+  options.handshake_time = InSeconds(t.handshake_time);
+  options.clock_difference = InSeconds(t.clock_difference);
+  options.uploads_in_memory = t.uploads_in_memory;
+  options.spool = std::move(spool);
+  options.limits.code_bytes = [&table, up = scenario.sync.up,
+                               down = scenario.sync.down](trainer::BlockId id) {
+    return std::max(trainer::LargestCode(up, table.dtype(), table[id]),
+                    trainer::LargestCode(down, table.dtype(), table[id]));
+  };
+  return options;
+}
+
+trainer::TcpSecurity BuildTcpSecurity(const Scenario& scenario, const std::string& address,
+                                      bool coordinator, std::optional<int> node) {
+  const TransportSection& t = scenario.transport;
+  trainer::TcpSecurity security;
+  security.tls = t.tls == TlsUse::kOn || (t.tls == TlsUse::kAuto && !IsOfThisMachine(address));
+  if (t.keys.empty()) {
+    if (!security.tls) return security;
+    throw std::invalid_argument(
+        fmt::format("{}: connections to other machines are encrypted, which needs keys: make them "
+                    "with `spes-sim keys` and name their folder with transport.keys",
+                    address));
+  }
+  const auto file = [&t](const std::string& name) {
+    const std::filesystem::path path = std::filesystem::path(t.keys) / name;
+    if (!std::ifstream(path)) {
+      throw std::invalid_argument(
+          fmt::format("{}: cannot be read; is transport.keys the folder "
+                      "that `spes-sim keys` has made?",
+                      path.string()));
+    }
+    return path.string();
+  };
+  security.token = trainer::ReadToken(file("token"));
+  if (!security.tls) return security;
+  security.authority = file("authority.pem");
+  security.ask_certificate = coordinator && t.mutual;
+  if (coordinator) {
+    security.certificate = file("coordinator.pem");
+    security.key = file("coordinator-key.pem");
+  } else if (t.mutual) {
+    if (!node) {
+      throw std::invalid_argument(
+          "transport.mutual: a node shows its own certificate, so --node must say which it is");
+    }
+    security.certificate = file(fmt::format("node-{}.pem", *node));
+    security.key = file(fmt::format("node-{}-key.pem", *node));
+  }
+  return security;
+}
+
+trainer::TcpScenario BuildTcpScenario(const Scenario& scenario, std::string hash) {
+  return {std::move(hash), PrintScenario(scenario),
+          [](const std::string& ours, const std::string& theirs) -> std::string {
+            try {
+              const std::string difference =
+                  FirstDifference(ours, theirs, "at the coordinator", "at the node");
+              return difference.empty() ? "a file that it names has another content" : difference;
+            } catch (const std::invalid_argument&) {
+              return "the node's scenario cannot be read";
+            }
+          }};
+}
+
+}  // namespace spes::scenarios

@@ -1,0 +1,26 @@
+// From a scenario to the settings of real connections.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "scenarios/scenario.h"
+#include "trainer/runtime/tcp/tcp_runtime.h"
+#include "trainer/sync/block_table.h"
+
+namespace spes::scenarios {
+
+// `table` must outlive the options. `spool`: folder for uploads that memory has no room for.
+trainer::TcpOptions BuildTcpOptions(const Scenario& scenario, const trainer::BlockTable& table,
+                                    std::string spool);
+
+// `address`: of the coordinator, HOST:PORT. `node`: whose side; nothing: the coordinator's. Throws
+// std::invalid_argument, one line, when TLS is on and transport.keys names no folder, or a file in
+// it that is needed cannot be read.
+trainer::TcpSecurity BuildTcpSecurity(const Scenario& scenario, const std::string& address,
+                                      bool coordinator, std::optional<int> node);
+
+// `hash`: ScenarioHash of it.
+trainer::TcpScenario BuildTcpScenario(const Scenario& scenario, std::string hash);
+
+}  // namespace spes::scenarios
