@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <iostream>
 #include <memory>
 #include <random>
 #include <vector>
@@ -93,39 +95,61 @@ TEST_F(TcpTest, ACoordinatorThatTrainsAndNodesThatJoinWithKeys) {
   }
 }
 
+// SPES_KILLS says how often; 6 by default.
 TEST_F(TcpTest, WhoeverIsKilledTheRunEndsInTheSameWorld) {
-  const std::string longer =
-      " --set training.steps=40 --set transport.give_up_after=2s "
-      "--set transport.dead_after=1s --set transport.beat_every=200ms ";
-  const std::string hash = HashOf("--set training.steps=40", "sim.h5");
+  const char* wanted = std::getenv("SPES_KILLS");
+  const int kills = wanted == nullptr ? 6 : std::atoi(wanted);
+  const std::string steps = " --set training.steps=" + std::to_string(16 * kills);
+  const std::string options = steps +
+                              " --set transport.give_up_after=2s --set transport.dead_after=1s "
+                              "--set transport.beat_every=200ms --output tcp.h5 ";
+  const std::string hash = HashOf(steps, "sim.h5");
   std::mt19937 random(7);
-  std::string port = "127.0.0.1:0";
+  std::string address = "127.0.0.1:0";
+  constexpr std::size_t kCoordinator = 4;
   std::vector<std::unique_ptr<Background>> processes(5);
   const auto start = [&](std::size_t i) {
-    if (i == 4) {
-      processes[i] = Start("--transport tcp --serve " + port + longer + "--output tcp.h5", "c.txt");
-    } else {
-      processes[i] =
-          Start("--join " + port + longer + "--output tcp.h5 --node " + std::to_string(i), "n.txt");
-    }
+    processes[i] =
+        i == kCoordinator
+            ? Start("--transport tcp --serve " + address + options, "c.txt")
+            : Start("--join " + address + options + "--node " + std::to_string(i), "n.txt");
   };
-  start(4);
-  port = AddressFrom("c.txt");
-  for (std::size_t i = 0; i < 4; ++i) start(i);
-  for (int kill = 0; kill < 6; ++kill) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50 + random() % 300));
+  // Returns at once when this process writes a state down, or after a while.
+  const auto until_it_writes = [&](std::size_t i) {
+    const std::filesystem::path states =
+        folder / "tcp.journal" /
+        (i == kCoordinator ? std::string("coordinator") : "node-" + std::to_string(i));
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    while (std::chrono::steady_clock::now() < end) {
+      std::error_code ignored;
+      for (const auto& file : std::filesystem::directory_iterator(states, ignored)) {
+        if (file.path().extension() == ".tmp") return true;
+      }
+    }
+    return false;
+  };
+  start(kCoordinator);
+  address = AddressFrom("c.txt");
+  for (std::size_t i = 0; i < kCoordinator; ++i) start(i);
+  int killed = 0, writing = 0;
+  while (killed < kills) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50 + random() % 500));
     const std::size_t victim = random() % 5;
+    if (killed % 2 == 1) writing += until_it_writes(victim);
     processes[victim]->Signal(SIGKILL);
-    const std::optional<int> code = processes[victim]->Wait();
-    if (code == 0) break;  // all was over
+    if (processes[victim]->Wait() == 0) break;  // all was over
+    ++killed;
     start(victim);
   }
-  EXPECT_EQ(processes[4]->Wait(), 0) << Read("c.txt");
-  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(processes[i]->Wait(), 0) << Read("n.txt");
+  std::cout << killed << " killed, " << writing << " of them while they wrote a state\n";
+  EXPECT_GT(killed, kills / 3);
+  EXPECT_EQ(processes[kCoordinator]->Wait(), 0) << Read("c.txt");
+  for (std::size_t i = 0; i < kCoordinator; ++i)
+    EXPECT_EQ(processes[i]->Wait(), 0) << Read("n.txt");
   std::string last;
   for (const auto& file : std::filesystem::directory_iterator(folder)) {
-    if (file.path().extension() != ".h5" || !file.path().stem().string().starts_with("tcp"))
-      continue;
+    const std::string name = file.path().filename().string();
+    if (!name.starts_with("tcp.") || file.path().extension() != ".h5") continue;
     const analysis::RunLog head = analysis::ReadRunLogHead(file.path().string());
     if (head.status == "complete") last = head.world_hash;
   }
