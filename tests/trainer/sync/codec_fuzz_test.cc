@@ -4,40 +4,11 @@
 #include <random>
 #include <stdexcept>
 
+#include "tests/fuzz/damage.h"
 #include "tests/trainer/sync/code_samples.h"
 
 namespace spes::trainer {
 namespace {
-
-// A code with bytes changed, taken out, put in or cut off; or another text altogether.
-std::string Damaged(const std::string& code, std::mt19937_64& random) {
-  const auto below = [&](std::size_t n) { return n == 0 ? 0 : random() % n; };
-  const auto byte = [&] { return static_cast<char>(random() % 4 == 0 ? -1 : random()); };
-  std::string text = code;
-  for (auto edits = 1 + random() % 3; edits > 0; --edits) {
-    switch (random() % 6) {
-      case 0:
-        text.resize(below(text.size() + 1));
-        break;
-      case 1:
-        text.insert(below(text.size() + 1), 1 + below(9), byte());
-        break;
-      case 2:
-        if (!text.empty()) text.erase(below(text.size()), 1 + below(9));
-        break;
-      case 3:
-        text.resize(below(2 * code.size() + 8));
-        for (char& c : text) c = byte();
-        break;
-      default:  // most often near the front, where lengths are
-        if (!text.empty()) {
-          text[below(random() % 2 == 0 ? std::min<std::size_t>(text.size(), 16) : text.size())] ^=
-              static_cast<char>(1 << random() % 8);
-        }
-    }
-  }
-  return text;
-}
 
 template <class T>
 void Fuzz(DType dtype, std::uint64_t seed) {
@@ -49,7 +20,7 @@ void Fuzz(DType dtype, std::uint64_t seed) {
       const auto code = Encode(config, dtype, block, value, base.get(), nullptr).code;
       for (int i = 0; i < 60; ++i) {
         // On the heap without room behind it, so that a byte read too far is noticed.
-        const std::string text = Damaged(*code, random);
+        const std::string text = fuzz::Damaged(*code, random);
         const std::vector<char> bytes(text.begin(), text.end());
         try {
           const auto decoded =

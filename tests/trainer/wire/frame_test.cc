@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <xxhash.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -80,6 +82,16 @@ TEST(Frame, EveryFlippedBitIsNoticed) {
   EXPECT_THROW(CheckPayload(good, Pieces{Bytes(text.substr(1))}), WireError);
   EXPECT_THROW(CheckPayload(good, Pieces{Bytes(text + "x")}), WireError);
   EXPECT_NO_THROW(CheckPayload(good, Pieces{Bytes(text)}));
+}
+
+TEST(Frame, PayloadIsAsLongAsItsHeaderSaysWhateverTheChecksum) {
+  auto header = EncodeFrameHeader(FrameType::kMessage, 3, Pieces{Bytes("abcd")});
+  std::array<std::byte, 27> checked;  // the header's bytes that count, and "abc"
+  std::copy_n(header.begin(), 24, checked.begin());
+  std::memcpy(checked.data() + 24, "abc", 3);
+  const std::uint64_t checksum = XXH3_64bits(checked.data(), checked.size());
+  std::memcpy(header.data() + 24, &checksum, sizeof(checksum));
+  EXPECT_THROW(CheckPayload(header, Pieces{Bytes("abc")}), WireError);
 }
 
 TEST(Frame, WhatIsNoFrameIsRefused) {

@@ -230,6 +230,7 @@ Message Receive(IncomingMessage incoming, std::string_view payload) {
     throw std::logic_error("payload of another length");
   }
   for (const auto piece : incoming.payload()) {
+    if (piece.size() > payload.size()) throw std::logic_error("there is too much room");
     std::memcpy(piece.data(), payload.substr(0, piece.size()).data(), piece.size());
     payload.remove_prefix(piece.size());
   }
