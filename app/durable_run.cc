@@ -23,10 +23,15 @@ std::uint64_t NewRun() {
 
 }  // namespace
 
-std::string JournalFolder(const scenarios::Scenario& scenario, const std::string& log) {
+std::string LogPath(const scenarios::Scenario& scenario) {
+  if (!scenario.output.log.empty()) return scenario.output.log;
+  return (std::filesystem::path("results") / "runs" / (scenario.name + ".h5")).string();
+}
+
+std::string JournalFolder(const scenarios::Scenario& scenario) {
   if (!scenario.output.journal.empty()) return scenario.output.journal;
   if (scenario.transport.kind == scenarios::TransportKind::kSim) return {};
-  return std::filesystem::path(log).replace_extension(".journal").string();
+  return std::filesystem::path(LogPath(scenario)).replace_extension(".journal").string();
 }
 
 OpenedJournal OpenJournal(const scenarios::Scenario& scenario, const std::string& folder,

@@ -12,8 +12,11 @@
 
 namespace spes::app {
 
-// Where this scenario's states go; empty: nowhere. `log`: the run's.
-std::string JournalFolder(const scenarios::Scenario& scenario, const std::string& log);
+// The run's log, where the scenario names none too.
+std::string LogPath(const scenarios::Scenario& scenario);
+
+// Where its states go; empty: nowhere.
+std::string JournalFolder(const scenarios::Scenario& scenario);
 
 // The coordinator's part. Null where `folder` is empty. A line for each damaged state that is left
 // out goes to `warnings`.

@@ -10,6 +10,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -44,9 +45,9 @@ struct OutputPaths {
 };
 
 OutputPaths Outputs(const scenarios::Scenario& scenario) {
-  OutputPaths paths{scenario.output.log, scenario.output.world};
-  if (paths.log.empty()) {
-    const fs::path folder = fs::path("results") / "runs";
+  OutputPaths paths{LogPath(scenario), scenario.output.world};
+  if (scenario.output.log.empty()) {
+    const fs::path folder = fs::path(paths.log).parent_path();
     std::error_code error;
     fs::create_directories(folder, error);
     if (error) {
@@ -54,7 +55,6 @@ OutputPaths Outputs(const scenarios::Scenario& scenario) {
           fmt::format("{}: cannot make this folder ({}); name another place with --output",
                       folder.string(), error.message()));
     }
-    paths.log = (folder / (scenario.name + ".h5")).string();
   }
   if (paths.world.empty()) paths.world = fs::path(paths.log).replace_extension(".safetensors");
   if (fs::absolute(paths.log).lexically_normal() == fs::absolute(paths.world).lexically_normal()) {
@@ -101,6 +101,7 @@ class RunOfScenario {
   std::unique_ptr<analysis::RunSummary> summary_;
   std::unique_ptr<analysis::TeeRecorder> recorder_;
   trainer::PublishedRound last_;
+  std::optional<std::int32_t> resumed_after_;  // round
   struct BaselineJob {
     std::future<void> done;
     std::shared_ptr<analysis::Baseline> result;
@@ -130,12 +131,13 @@ RunOfScenario::RunOfScenario(scenarios::Scenario scenario, const RunOptions& opt
   if (!real) Calibrate(scenario_, first_world_, *dataset_);
   const std::string scenario_hash = scenarios::ScenarioHash(scenario_);
   std::vector<std::string> warnings;
-  OpenedJournal opened = OpenJournal(scenario_, JournalFolder(scenario_, paths_.log), scenario_hash,
+  OpenedJournal opened = OpenJournal(scenario_, JournalFolder(scenario_), scenario_hash,
                                      first_world_.table, real || options_.resume, warnings);
   journal_ = std::move(opened.journal);
   for (const std::string& warning : warnings) std::cerr << "spes-sim: " << warning << std::endl;
   if (opened.durability.resume) {
     const std::int32_t round = opened.durability.resume->round;
+    resumed_after_ = round;
     paths_.log = fs::path(paths_.log).replace_extension(fmt::format(".from-{}.h5", round)).string();
     if (!options_.quiet) {
       std::cerr << fmt::format("going on after round {}; this part's log is {}", round, paths_.log)
@@ -295,6 +297,11 @@ void RunOfScenario::PrintSummary(double set_up_s, double simulation_s) {
                         job.result->domain, *job.entropy));
       }
     }
+  }
+  if (resumed_after_) {
+    context.notes.push_back(
+        fmt::format("resumed after round {}: times, tokens and traffic are of the rounds since",
+                    *resumed_after_));
   }
   context.full_round_bytes = table.TotalElements() * trainer::ElementBytes(table.dtype());
   context.full_memory_bytes = NodeBytes(scenario_, table, table.TotalElements());

@@ -88,7 +88,7 @@ int RunTcpNode(scenarios::Scenario scenario, const JoinSetup& setup) {
                                             *setup.node, allocation.nodes() - 1));
   }
   const std::string hash = scenarios::ScenarioHash(scenario);
-  const std::string folder = JournalFolder(scenario, scenario.output.log);
+  const std::string folder = JournalFolder(scenario);
 
   analysis::TeeRecorder nothing({});
   trainer::ComputePool pool(1);  // a node does one thing at a time
