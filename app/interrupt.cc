@@ -1,19 +1,35 @@
 #include "app/interrupt.h"
 
+#include <time.h>
+
 #include <csignal>
 
 namespace spes::app {
 
 namespace {
 
+// Of one request: `timeout`, and some shells, signal the process and then its group.
+constexpr std::int64_t kSameRequestNs = 500'000'000;
+
 // A signal handler can reach nothing but objects of static storage.
 std::atomic<std::atomic<bool>*> interrupted{nullptr};
 std::atomic<int> received{0};
-static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+std::atomic<std::int64_t> received_at{0};  // ns of the monotonic clock
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free &&
+              std::atomic<std::int64_t>::is_always_lock_free);
 
 void OnSignal(int signal) {
-  received = signal;
-  *interrupted.load() = true;
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  const std::int64_t now = time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
+  if (received == 0) {
+    received_at = now;
+    received = signal;
+    *interrupted.load() = true;
+  } else if (now - received_at > kSameRequestNs) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
 }
 
 }  // namespace
@@ -22,7 +38,6 @@ void InstallInterruptHandlers(std::atomic<bool>& flag) {
   interrupted = &flag;
   struct sigaction action = {};
   action.sa_handler = OnSignal;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);

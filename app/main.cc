@@ -13,6 +13,7 @@
 #include "app/run.h"
 #include "app/sweep.h"
 #include "app/tcp_node.h"
+#include "app/wan.h"
 #include "scenarios/printer.h"
 #include "scenarios/reader.h"
 #include "scenarios/schema.h"
@@ -79,6 +80,7 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   spes::app::SweepCommand sweep(app);
   spes::app::KeysCommand keys(app);
+  spes::app::WanCommand wan(app);
   CLI::App* schema = app.add_subcommand("schema", "Print the JSON schema of scenario files");
 
   try {
@@ -93,6 +95,7 @@ int Main(int argc, char** argv) {
   }
   if (sweep.parsed()) return sweep.Run();
   if (keys.parsed()) return keys.Run();
+  if (wan.parsed()) return wan.Run();
   if (path.empty()) return Report("which scenario? Give a YAML file; see --help", kUsersMistake);
   if (!output.empty()) overrides.push_back("output.log=" + output);
   if (!workers.empty()) overrides.push_back("workers=" + workers);

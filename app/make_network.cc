@@ -43,11 +43,16 @@ std::unique_ptr<sim::Network> MakeLevel(scenarios::Fidelity fidelity, const sim:
 
 }  // namespace
 
-std::unique_ptr<sim::Network> MakeNetwork(const scenarios::Scenario& scenario,
-                                          const sim::Topology& topology) {
+sim::TcpConfig RunTcp(const scenarios::Scenario& scenario) {
   sim::TcpConfig tcp = scenario.network.tcp;
   // Losses follow the run's seed, and can be drawn anew on their own.
   tcp.seed = scenario.seed * 1'000'003 + scenario.network.tcp.seed;
+  return tcp;
+}
+
+std::unique_ptr<sim::Network> MakeNetwork(const scenarios::Scenario& scenario,
+                                          const sim::Topology& topology) {
+  const sim::TcpConfig tcp = RunTcp(scenario);
   std::unique_ptr<sim::Network> network = MakeLevel(scenario.network.fidelity, topology, tcp);
   const std::vector<sim::BackgroundFlow> others = scenarios::BuildBackground(scenario);
   if (others.empty()) return network;

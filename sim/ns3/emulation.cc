@@ -25,8 +25,7 @@
 namespace spes::sim {
 namespace {
 
-constexpr int kHeadersOfSegment = 52;  // bytes: TCP with timestamps, IPv4
-constexpr int kMostUnread = 100'000;   // frames that were read and wait for their turn
+constexpr int kMostUnread = 100'000;  // frames that were read and wait for their turn
 constexpr std::array<std::uint8_t, 4> kMacPrefix = {0x02, 0, 0, 0};  // locally administered
 
 struct Frame {
@@ -67,7 +66,7 @@ class Emulation::Carrier {
                             ns3::TimeStep(delay.count()),
                             [this, event = std::move(event)] { OnEvent(event); });
                       }}),
-        mtu_(tcp.segment_bytes + kHeadersOfSegment),
+        mtu_(Mtu(tcp)),
         taps_(std::move(taps)) {
     const std::size_t hosts = topology.hosts.size();
     if (hosts > static_cast<std::size_t>(kMostHosts)) {

@@ -44,9 +44,13 @@ class Emulation {
  public:
   static constexpr int kMostHosts = 128;
 
-  // taps: [host]; they must block, and are closed at the end. Frames may be as long as segments of
-  // `tcp` make them. Throws std::invalid_argument as LinkGraph does and for more hosts than
-  // kMostHosts, std::logic_error while the simulator is taken.
+  // Bytes of the longest IP packet: a segment with the headers of TCP, timestamps included, and
+  // IPv4.
+  static constexpr int Mtu(const TcpConfig& tcp) { return tcp.segment_bytes + 52; }
+
+  // taps: [host]; they must block, and are closed at the end. Throws std::invalid_argument as
+  // LinkGraph does and for more hosts than kMostHosts, std::logic_error while the simulator is
+  // taken.
   Emulation(const Topology& topology, const TcpConfig& tcp, std::vector<Descriptor> taps);
   ~Emulation();
 

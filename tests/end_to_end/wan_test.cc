@@ -1,0 +1,144 @@
+// `spes-sim wan`: programs on the hosts of a scenario's network.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/program.h"
+
+namespace spes::end_to_end {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::vector<std::string> SortedLines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  std::ranges::sort(lines);
+  return lines;
+}
+
+#ifdef SPES_NS3
+
+class WanTest : public ProgramTest {
+ protected:
+  WanTest() { Write("s.yaml", TinyScenario()); }
+
+  Outcome Wan(const std::string& arguments, const std::string& before = "") const {
+    return Run("wan s.yaml --prefix spes-e2e " + arguments, before);
+  }
+
+  static int Namespaces() {
+    int count = 0;
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator("/run/netns", none)) {
+      count += entry.path().filename().string().starts_with("spes-e2e-");
+    }
+    return count;
+  }
+};
+
+// Where the machine has no namespaces to give, there is nothing to test.
+class WanOnHosts : public WanTest {
+ protected:
+  void SetUp() override {
+    const Outcome probe = Wan("-- true");
+    if (probe.code == 3) GTEST_SKIP() << probe.err;
+  }
+};
+
+TEST_F(WanOnHosts, EveryHostRunsTheCommandAndKnowsWhoItIs) {
+  const Outcome outcome =
+      Wan("-- sh -c 'echo $SPES_HOST $SPES_ADDRESS $SPES_COORDINATOR; echo twice >&2'");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(
+      SortedLines(outcome.out),
+      ElementsAre("coordinator: coordinator 10.77.0.5 10.77.0.5", "coordinator: twice",
+                  "node 0: 0 10.77.0.1 10.77.0.5", "node 0: twice", "node 1: 1 10.77.0.2 10.77.0.5",
+                  "node 1: twice", "node 2: 2 10.77.0.3 10.77.0.5", "node 2: twice",
+                  "node 3: 3 10.77.0.4 10.77.0.5", "node 3: twice"));
+  EXPECT_THAT(outcome.err, HasSubstr("real time: largest lag "));
+  EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  EXPECT_EQ(Namespaces(), 0);
+}
+
+TEST_F(WanOnHosts, TheCommandMayRunOnSomeHostsAlone) {
+  const Outcome outcome = Wan("--only coordinator,node2 -- ip -o -4 address show dev wan");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(SortedLines(outcome.out),
+              ElementsAre(AllOf(StartsWith("coordinator: "), HasSubstr("10.77.0.5/16")),
+                          AllOf(StartsWith("node 2: "), HasSubstr("10.77.0.3/16"))));
+}
+
+TEST_F(WanOnHosts, AHostThatFailsIsNamed) {
+  const Outcome outcome = Wan("-- sh -c 'test $SPES_HOST != 1 || exit 7; echo rest; printf part'");
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("spes-sim: wan: node 1 ended with 7\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("coordinator: rest\n")) << "the others go on";
+  EXPECT_THAT(outcome.out, HasSubstr("node 3: part\n"));
+}
+
+TEST_F(WanOnHosts, AnInterruptEndsAllAndLeavesNothing) {
+  const Outcome outcome =
+      Wan("-- sh -c 'sleep 1000 & echo $! >>pids; wait'", "timeout --preserve-status -s INT 3");
+  EXPECT_EQ(outcome.code, 128 + SIGINT) << outcome.err;
+  EXPECT_EQ(Namespaces(), 0);
+  std::istringstream pids(Read("pids"));
+  int count = 0;
+  for (std::string pid; pids >> pid; ++count) {
+    std::string command;  // of a process that nobody has waited for yet, too, it is empty
+    std::ifstream("/proc/" + pid + "/cmdline") >> command;
+    EXPECT_EQ(command, "") << "grandchildren too";
+  }
+  EXPECT_EQ(count, 5);
+}
+
+TEST_F(WanOnHosts, WithoutACommandItStaysUntilInterrupted) {
+  const Outcome outcome = Wan("", "timeout --preserve-status -s TERM 3");
+  EXPECT_EQ(outcome.code, 0) << "that is how it ends";
+  EXPECT_THAT(outcome.out, HasSubstr("coordinator  spes-e2e-coordinator  10.77.0.5"));
+  EXPECT_THAT(outcome.out, HasSubstr("node 3       spes-e2e-node3        10.77.0.4"));
+  EXPECT_THAT(outcome.out, HasSubstr("50 Mbps   5 Mbps   41 ms"));
+  EXPECT_THAT(outcome.out, HasSubstr("real time: largest lag "));
+  EXPECT_EQ(Namespaces(), 0);
+}
+
+TEST_F(WanTest, RefusesWhatCannotBe) {
+  for (const auto& [arguments, complaint] : std::vector<std::pair<std::string, std::string>>{
+           {"-- no-such-program", "no-such-program: there is no such program"},
+           {"--only node4 -- true", "--only node4: there is no such host"},
+           {"--only node1", "--only: without a command"},
+           {"--set 'network.background=[{size: 1 MB}]'", "network.background: "},
+           {"--set nodes.count=-1", "nodes.count"}}) {
+    if (geteuid() != 0 && arguments == "-- no-such-program") continue;
+    const Outcome outcome = Wan(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments << ": " << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(complaint));
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  }
+  EXPECT_EQ(Run("wan").code, 2);
+  EXPECT_THAT(Run("wan s.yaml --prefix 'a b'").err, HasSubstr("the prefix 'a b'"));
+}
+
+#else
+
+TEST_F(ProgramTest, WanNeedsNs3) {
+  Write("s.yaml", TinyScenario());
+  const Outcome outcome = Run("wan s.yaml");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("wan: needs ns-3"));
+}
+
+#endif
+
+}  // namespace
+}  // namespace spes::end_to_end
