@@ -31,7 +31,7 @@ std::size_t HeadReader::Length(std::size_t most, std::size_t item_bytes) {
   std::uint32_t length = 0;
   Number(length);
   Require(length <= most, "a list is too long");
-  Require(length <= rest_.size() / item_bytes, "it is cut short");
+  Require(length <= rest_.size() / item_bytes, "a list is longer than what is there");
   return length;
 }
 

@@ -130,14 +130,23 @@ TEST_F(LyingHead, LengthsOfCodesDoNotOverflow) {
   }
 }
 
-TEST_F(LyingHead, CountsAreHeldAgainstTheBytesThatAreThere) {
+TEST_F(LyingHead, CountsAreHeldAgainstTheBytesThatAreThereBeforeRoomIsMade) {
+  const char* longer = "longer than what is there";
+  for (const std::uint32_t n : {1u << 20, 1u}) {
+    EXPECT_SAYS(Changed(Head(Leave{}), 1, n), longer);
+    EXPECT_SAYS(Changed(Head(Offer{}), 41, n), longer);  // steps
+  }
+  EXPECT_SAYS(Changed(Head(Join{}), 1, 100u), longer);
+  Offer offer;
+  offer.blocks = {{0, 1, Values(0)}};
+  EXPECT_SAYS(Changed(Head(offer), 61, 2u), longer);
+  EXPECT_SAYS(Changed(Head(Offer{}), 53, 2u), "cut short");  // layers: two counts are there
   const std::uint32_t most = ~0u;
-  for (const std::uint32_t n : {most, most / 2, 1u << 20, 1u}) {
-    EXPECT_NE(Changed(Head(Leave{}), 1, n), "");
-    EXPECT_NE(Changed(Head(Join{}), 1, n + 8), "");
-    EXPECT_NE(Changed(Head(Offer{}), 41, n), "");  // steps
-    EXPECT_NE(Changed(Head(Offer{}), 53, n), "");  // layers
-    EXPECT_NE(Changed(Head(Offer{}), 61, n), "");  // blocks
+  for (const std::uint32_t n : {most, most / 2}) {
+    EXPECT_SAYS(Changed(Head(Leave{}), 1, n), "too long");
+    for (const std::size_t offset : {41, 53, 57, 61}) {
+      EXPECT_SAYS(Changed(Head(Offer{}), offset, n), "too long");
+    }
   }
   EXPECT_EQ(asked_, 0);
 }
