@@ -99,7 +99,7 @@ TEST_F(TcpTest, ACoordinatorThatTrainsAndNodesThatJoinWithKeys) {
 TEST_F(TcpTest, WhoeverIsKilledTheRunEndsInTheSameWorld) {
   const char* wanted = std::getenv("SPES_KILLS");
   const int kills = wanted == nullptr ? 6 : std::atoi(wanted);
-  const std::string steps = " --set training.steps=" + std::to_string(16 * kills);
+  const std::string steps = " --set training.steps=" + std::to_string(96 + 2 * kills);
   const std::string options = steps +
                               " --set transport.give_up_after=2s --set transport.dead_after=1s "
                               "--set transport.beat_every=200ms --output tcp.h5 ";
@@ -143,7 +143,7 @@ TEST_F(TcpTest, WhoeverIsKilledTheRunEndsInTheSameWorld) {
   }
   std::cout << killed << " killed, " << writing << " of them while they wrote a state\n";
   EXPECT_GT(killed, kills / 3);
-  EXPECT_EQ(processes[kCoordinator]->Wait(), 0) << Read("c.txt");
+  EXPECT_EQ(processes[kCoordinator]->Wait(std::chrono::minutes(10)), 0) << Read("c.txt");
   for (std::size_t i = 0; i < kCoordinator; ++i)
     EXPECT_EQ(processes[i]->Wait(), 0) << Read("n.txt");
   std::string last;
