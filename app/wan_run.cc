@@ -171,6 +171,10 @@ class WanSession {
 }  // namespace
 
 int RunWan(const WanPlan& plan) {
+  if (plan.coordinator() >= sim::Emulation::kMostHosts) {
+    throw std::invalid_argument(fmt::format("nodes: {} of them; wan has room for {} on one machine",
+                                            plan.coordinator(), sim::Emulation::kMostHosts - 1));
+  }
   static std::atomic<bool> stop{false};  // a signal may come when we have returned
   InstallInterruptHandlers(stop);
   try {

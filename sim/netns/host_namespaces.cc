@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kDevice = "wan";
 constexpr const char* kCoordinator = "coordinator";
 constexpr const char* kNode = "node";
-constexpr int kMostHosts = 250;  // that the addresses below have room for
+constexpr int kMostHosts = 250;  // that AddressOf has room for
 constexpr std::size_t kLongestPrefix = 32;
 
 std::string AddressOf(int host) { return fmt::format("10.77.0.{}", host + 1); }

@@ -39,7 +39,8 @@ struct EmulationCounts {
 // Real time is ns-3's RealtimeSimulatorImpl, set for as long as this lives: as with the packet
 // level, at most one at a time in a process. It follows the system's clock, which should not be set
 // meanwhile. A thread per host reads, one carries; they go before ordinary processes where they may
-// (SCHED_RR). What the machine cannot keep up with is late, never lost: see `lag`.
+// (SCHED_RR). What the machine cannot keep up with is late (see `lag`), and when ever more of it
+// waits, dropped by the devices in front, whose namespaces count that.
 class Emulation {
  public:
   static constexpr int kMostHosts = 128;

@@ -118,6 +118,8 @@ TEST_F(WanTest, RefusesWhatCannotBe) {
            {"--only node4 -- true", "--only node4: there is no such host"},
            {"--only node1", "--only: without a command"},
            {"--set 'network.background=[{size: 1 MB}]'", "network.background: "},
+           {"--set sync.allocation=all --set 'nodes.groups=[{count: 200}]'",
+            "wan has room for 127"},
            {"--set nodes.count=-1", "nodes.count"}}) {
     if (geteuid() != 0 && arguments == "-- no-such-program") continue;
     const Outcome outcome = Wan(arguments);
