@@ -15,6 +15,7 @@ namespace spes::fuzz {
 // Throws where a promise is broken, whatever the input.
 using Run = bool(std::span<const std::byte> input);
 
+Run FuzzJournal;
 Run FuzzWire;
 
 struct Harness {
@@ -22,6 +23,7 @@ struct Harness {
   Run* run;
 };
 inline constexpr Harness kHarnesses[] = {
+    {"journal", FuzzJournal},
     {"wire", FuzzWire},
 };
 

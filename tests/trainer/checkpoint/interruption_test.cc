@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -83,6 +86,11 @@ TEST_P(Interruption, PowerCutsLeaveTheOldStateOrTheNewOne) {
         ++nothing;
         EXPECT_TRUE(done == 0 || Steps()[done].entry.round == 1) << done;
       }
+      // No state is of a future of which an earlier one does not know: tags count what was written.
+      std::vector<std::int64_t> tags;
+      for (const std::int32_t round : after->Rounds()) tags.push_back(after->Read(round).tag);
+      EXPECT_TRUE(std::ranges::is_sorted(tags, std::greater<>()))
+          << testing::PrintToString(after->Rounds()) << testing::PrintToString(tags);
       // What is left can be gone on with.
       after->Write({9, 99});
       EXPECT_EQ(after->Newest(), (RoundEntry{9, 99}));

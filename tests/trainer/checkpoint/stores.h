@@ -34,6 +34,8 @@ class RoundStore {
   // The newest whole state, compared in full with what was written; damaged ones fail the test.
   virtual std::optional<RoundEntry> Newest() const = 0;
   virtual std::vector<std::int32_t> Rounds() const = 0;
+  // A whole state.
+  virtual RoundEntry Read(std::int32_t round) const = 0;
 };
 
 class JournalStore : public RoundStore {
@@ -47,13 +49,19 @@ class JournalStore : public RoundStore {
     const std::optional<CoordinatorState> state = journal_.Newest(table_, warnings);
     EXPECT_EQ(warnings, std::vector<std::string>());
     if (!state) return {};
-    const RoundEntry entry{state->round, state->step};
-    EXPECT_EQ(Difference(*state, StateOf(entry)), "");
-    return entry;
+    return EntryOf(*state);
   }
   std::vector<std::int32_t> Rounds() const override { return journal_.Rounds(); }
+  RoundEntry Read(std::int32_t round) const override {
+    return EntryOf(journal_.Read(round, table_));
+  }
 
  private:
+  RoundEntry EntryOf(const CoordinatorState& state) const {
+    const RoundEntry entry{state.round, state.step};
+    EXPECT_EQ(Difference(state, StateOf(entry)), "");
+    return entry;
+  }
   CoordinatorState StateOf(const RoundEntry& entry) const {
     CoordinatorState state =
         SampleState(table_, entry.round, static_cast<std::uint64_t>(entry.tag));
@@ -76,12 +84,15 @@ class NodeStoreStore : public RoundStore {
   std::optional<RoundEntry> Newest() const override {
     const std::vector<std::int32_t> rounds = store_.Rounds();
     if (rounds.empty()) return {};
-    const std::string text = store_.Read(rounds.front()).value();
-    const RoundEntry entry{rounds.front(), std::stoll(text)};
+    return Read(rounds.front());
+  }
+  std::vector<std::int32_t> Rounds() const override { return store_.Rounds(); }
+  RoundEntry Read(std::int32_t round) const override {
+    const std::string text = store_.Read(round).value();
+    const RoundEntry entry{round, std::stoll(text)};
     EXPECT_EQ(text, TextOf(entry.tag));
     return entry;
   }
-  std::vector<std::int32_t> Rounds() const override { return store_.Rounds(); }
 
  private:
   std::string TextOf(std::int64_t tag) const {
