@@ -30,6 +30,12 @@ HostPort ParseHostPort(const std::string& text) {
   return address;
 }
 
+std::string AddressText(const HostPort& address) {
+  return address.host.find(':') == std::string::npos
+             ? fmt::format("{}:{}", address.host, address.port)
+             : fmt::format("[{}]:{}", address.host, address.port);
+}
+
 bool IsLoopback(const asio::ip::address& address) {
   if (address.is_v6() && address.to_v6().is_v4_mapped()) {
     return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback();

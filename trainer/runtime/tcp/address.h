@@ -16,6 +16,9 @@ struct HostPort {
 // "HOST:PORT" or "[IPV6]:PORT". Throws std::invalid_argument, one line, on anything else.
 HostPort ParseHostPort(const std::string& text);
 
+// The same as text.
+std::string AddressText(const HostPort& address);
+
 // Of this machine, whoever else is in the network.
 bool IsLoopback(const asio::ip::address& address);
 

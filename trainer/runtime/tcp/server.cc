@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trainer/runtime/flow_record.h"
+#include "trainer/runtime/tcp/listen.h"
 #include "trainer/runtime/tcp/options.h"
 
 namespace spes::trainer {
@@ -79,32 +80,12 @@ void Server::Bind() {
                       config_.address));
     }
   }
-  asio::error_code error;
-  acceptor_.open(endpoint.protocol(), error);
-  if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
-  if (!error) acceptor_.bind(endpoint, error);
-  if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
-  if (!error) acceptor_.non_blocking(true, error);
-  if (error == asio::error::address_in_use) {
-    throw std::invalid_argument(
-        fmt::format("{} is taken by another program; name another port", AddressText(endpoint)));
-  }
-  if (error == asio::error::access_denied) {
-    throw std::invalid_argument(fmt::format(
-        "{}: this user may not listen there; name a port above 1023", AddressText(endpoint)));
-  }
-  if (error) {
-    throw std::invalid_argument(
-        fmt::format("{}: nobody can listen there: {}", AddressText(endpoint), error.message()));
-  }
+  Listen(acceptor_, endpoint);
+  acceptor_.non_blocking(true);
   address_.port = acceptor_.local_endpoint().port();
 }
 
-std::string Server::address() const {
-  return address_.host.find(':') == std::string::npos
-             ? fmt::format("{}:{}", address_.host, address_.port)
-             : fmt::format("[{}]:{}", address_.host, address_.port);
-}
+std::string Server::address() const { return AddressText(address_); }
 
 void Server::Connect(OnMessage on_message, OnLost lost) {
   on_message_ = std::move(on_message);
