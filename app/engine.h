@@ -7,6 +7,7 @@
 
 #include "trainer/protocol/coordinator.h"
 #include "trainer/protocol/coordinator_state.h"
+#include "trainer/runtime/tcp/tcp_runtime.h"
 #include "trainer/sync/allocation.h"
 
 namespace spes::app {
@@ -26,6 +27,9 @@ class Engine {
   virtual double NowSeconds() const = 0;
   // Steps that all nodes together have finished, as far as is known here.
   virtual std::int64_t steps_done() const = 0;
+  // What its connection has seen; nothing where there is none to see: in simulation, and of a node
+  // inside this process.
+  virtual std::optional<trainer::TcpNodeStatus> ConnectionOf(int node) const = 0;
   // Wall time that virtual time stood still for real work.
   virtual double waited_for_work_s() const = 0;
 };

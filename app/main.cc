@@ -63,6 +63,13 @@ int Main(int argc, char** argv) {
       ->allow_extra_args(false);
   app.add_flag("--resume", resume,
                "Go on with the run in output.journal; real runs always do where there is one");
+  spes::app::EventLogOptions log;
+  app.add_option("--log-format", log.format,
+                 "Events as lines of text or json, to --log-file or else to standard error")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--log-file", log.file, "Events of this process are added to this file")
+      ->type_name("PATH");
   app.add_flag("--print-config", print, "Print the scenario with all its values, and end");
   CLI::App* plan = app.add_subcommand(
       "plan", "Predict the time of rounds from costs and network, without training");
@@ -119,9 +126,9 @@ int Main(int argc, char** argv) {
     if (nodes.size() > 1) return Report("--node: a process is one node", kUsersMistake);
     return spes::app::RunTcpNode(
         std::move(scenario),
-        {join, nodes.empty() ? std::nullopt : std::optional(nodes.front()), quiet});
+        {join, nodes.empty() ? std::nullopt : std::optional(nodes.front()), quiet, log});
   }
-  return spes::app::Run(std::move(scenario), {quiet, resume, serve, nodes});
+  return spes::app::Run(std::move(scenario), {quiet, resume, serve, nodes, log});
 }
 
 }  // namespace

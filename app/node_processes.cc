@@ -94,10 +94,12 @@ void NodeProcesses::Tend() {
     int status = 0;
     if (waitpid(process.pid, &status, WNOHANG) != process.pid) continue;
     process.pid = -1;
-    if (WIFSIGNALED(status)) {
+    // A node that ends in good order because of a signal says so with 128 + its number.
+    const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) - 128;
+    if (signal > 0) {
       process.start_at = Clock::now() + kPause;
-      display_.Print(fmt::format("node {} was ended by signal {}; it begins anew", process.node,
-                                 WTERMSIG(status)));
+      display_.Print(
+          fmt::format("node {} was ended by signal {}; it begins anew", process.node, signal));
     } else if (WEXITSTATUS(status) == 0) {
       process.over = true;
     } else {

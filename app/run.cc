@@ -17,6 +17,7 @@
 
 #include "analysis/hdf5/log_writer.h"
 #include "analysis/summary_text.h"
+#include "analysis/version.h"
 #include "app/durable_run.h"
 #include "app/evaluations.h"
 #include "app/interrupt.h"
@@ -24,6 +25,7 @@
 #include "app/node_processes.h"
 #include "app/prepare.h"
 #include "app/simulation.h"
+#include "app/status_board.h"
 #include "app/tcp_coordinator.h"
 #include "app/terminal.h"
 #include "scenarios/printer.h"
@@ -76,21 +78,26 @@ OutputPaths Outputs(const scenarios::Scenario& scenario) {
 // One run's moving parts and the order in which they end.
 class RunOfScenario {
  public:
-  RunOfScenario(scenarios::Scenario scenario, const RunOptions& options);
+  // `events` must outlive this.
+  RunOfScenario(scenarios::Scenario scenario, const RunOptions& options, EventLog& events);
   int Run();
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  void MakeStatus(const std::string& scenario_hash, std::int32_t rounds);
   void MakeEngine(const std::string& scenario_hash, Durability durability);
   void OnPublished(const trainer::PublishedRound& published);
   void Save(const trainer::PublishedRound& published);
+  void Tell(EventLevel level, std::string_view event, const std::string& line);
   void Tick();
   void Finish();
   void PrintSummary(double set_up_s, double simulation_s);
 
   scenarios::Scenario scenario_;
   RunOptions options_;
+  EventLog& events_;
+  bool says_little_;  // on standard error: nothing but errors, or events
   OutputPaths paths_;
   Clock::time_point start_ = Clock::now();
   std::atomic<bool> stop_{false};  // set by a signal and by a failure
@@ -110,17 +117,21 @@ class RunOfScenario {
   std::vector<BaselineJob> baselines_;
   std::unique_ptr<Evaluations> evaluations_;
   std::unique_ptr<trainer::Journal> journal_;
+  std::unique_ptr<StatusBoard> status_;  // null: nobody watches
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<NodeProcesses> processes_;  // null: nodes are elsewhere, or simulated
   ProgressDisplay display_;
   trainer::ComputePool pool_;  // ends first: its jobs use all of the above
 };
 
-RunOfScenario::RunOfScenario(scenarios::Scenario scenario, const RunOptions& options)
+RunOfScenario::RunOfScenario(scenarios::Scenario scenario, const RunOptions& options,
+                             EventLog& events)
     : scenario_(std::move(scenario)),
       options_(options),
+      events_(events),
+      says_little_(options.quiet || options.log.takes_standard_error()),
       paths_(Outputs(scenario_)),
-      display_(options.quiet),
+      display_(says_little_),
       pool_(scenario_.workers) {
   InstallInterruptHandlers(stop_);
   memory_at_start_.program_bytes = ResidentBytes();
@@ -130,19 +141,20 @@ RunOfScenario::RunOfScenario(scenarios::Scenario scenario, const RunOptions& opt
   const bool real = scenario_.transport.kind == scenarios::TransportKind::kTcp;
   if (!real) Calibrate(scenario_, first_world_, *dataset_);
   const std::string scenario_hash = scenarios::ScenarioHash(scenario_);
+  events_.Say(EventLevel::kInfo, "start",
+              fmt::format("{} {} with spes-sim {}", scenario_.name, scenario_hash,
+                          analysis::ProgramVersion()));
   std::vector<std::string> warnings;
   OpenedJournal opened = OpenJournal(scenario_, JournalFolder(scenario_), scenario_hash,
                                      first_world_.table, real || options_.resume, warnings);
   journal_ = std::move(opened.journal);
-  for (const std::string& warning : warnings) std::cerr << "spes-sim: " << warning << std::endl;
+  for (const std::string& warning : warnings) Tell(EventLevel::kWarning, "damaged", warning);
   if (opened.durability.resume) {
     const std::int32_t round = opened.durability.resume->round;
     resumed_after_ = round;
     paths_.log = fs::path(paths_.log).replace_extension(fmt::format(".from-{}.h5", round)).string();
-    if (!options_.quiet) {
-      std::cerr << fmt::format("going on after round {}; this part's log is {}", round, paths_.log)
-                << std::endl;
-    }
+    Tell(EventLevel::kInfo, "resume",
+         fmt::format("going on after round {}; this part's log is {}", round, paths_.log));
   } else if (options_.resume) {
     throw std::invalid_argument(
         "--resume: there is nothing to go on with; output.journal must name the folder of a run");
@@ -151,11 +163,14 @@ RunOfScenario::RunOfScenario(scenarios::Scenario scenario, const RunOptions& opt
   const trainer::Schedule schedule(scenarios::BuildSchedule(scenario_), *first_world_.table);
   summary_ = std::make_unique<analysis::RunSummary>(analysis::RunPlan{
       scenarios::NodeCount(scenario_), scenario_.training.steps, schedule.rounds(), real});
-  recorder_ =
-      std::make_unique<analysis::TeeRecorder>(std::vector<analysis::Recorder*>{summary_.get()});
+  recorder_ = std::make_unique<analysis::TeeRecorder>(
+      std::vector<analysis::Recorder*>{summary_.get(), &events_});
+  events_.SetLastRound(schedule.rounds());
+  events_.SetRound(std::min(resumed_after_.value_or(0) + 1, schedule.rounds()));
   evaluations_ = std::make_unique<Evaluations>(
       scenario_.model, dataset_, scenario_.training.context, pool_, *recorder_, stop_);
   try {
+    if (!scenario_.transport.status.empty()) MakeStatus(scenario_hash, schedule.rounds());
     MakeEngine(scenario_hash, std::move(opened.durability));
 
     // Nothing can be refused any more: only now may an older log go.
@@ -186,6 +201,25 @@ RunOfScenario::RunOfScenario(scenarios::Scenario scenario, const RunOptions& opt
   }
 }
 
+void RunOfScenario::MakeStatus(const std::string& scenario_hash, std::int32_t rounds) {
+  trainer::StatusReport plan;
+  plan.program_version = analysis::ProgramVersion();
+  plan.scenario = scenario_.name;
+  plan.scenario_hash = scenario_hash;
+  plan.rounds = rounds;
+  plan.steps = scenario_.training.steps;
+  plan.nodes.resize(static_cast<std::size_t>(scenarios::NodeCount(scenario_)));
+  status_ = std::make_unique<StatusBoard>(scenario_.transport.status, std::move(plan));
+  recorder_->Add(status_.get());
+  Tell(EventLevel::kInfo, "status", fmt::format("status page at http://{}/", status_->address()));
+  if (!status_->loopback()) {
+    Tell(EventLevel::kWarning, "status",
+         fmt::format(
+             "transport.status: whoever reaches {} sees this run; nothing is encrypted there",
+             status_->address()));
+  }
+}
+
 void RunOfScenario::MakeEngine(const std::string& scenario_hash, Durability durability) {
   const auto on_published = [this](const trainer::PublishedRound& published) {
     OnPublished(published);
@@ -204,8 +238,8 @@ void RunOfScenario::MakeEngine(const std::string& scenario_hash, Durability dura
   if (alone) {
     processes_ = std::make_unique<NodeProcesses>(scenario_, coordinator->address(), folder,
                                                  options_.trains, display_);
-  } else if (!options_.quiet) {
-    std::cerr << "listening on " << coordinator->address() << std::endl;
+  } else {
+    Tell(EventLevel::kInfo, "listen", fmt::format("listening on {}", coordinator->address()));
   }
   engine_ = std::move(coordinator);
 }
@@ -229,6 +263,17 @@ void RunOfScenario::Save(const trainer::PublishedRound& published) {
                                           paths_.world});
 }
 
+// A line for people and the event log.
+void RunOfScenario::Tell(EventLevel level, std::string_view event, const std::string& line) {
+  events_.Say(level, event, line);
+  if (options_.log.takes_standard_error()) return;
+  if (level != EventLevel::kInfo) {
+    std::cerr << "spes-sim: " << line << std::endl;
+  } else if (!options_.quiet) {
+    std::cerr << line << std::endl;
+  }
+}
+
 void RunOfScenario::Tick() {
   if (processes_) processes_->Tend();
   evaluations_->Collect(false);
@@ -240,6 +285,7 @@ void RunOfScenario::Tick() {
                   static_cast<double>(scenario_.training.steps * engine_->allocation().nodes());
   progress.tokens = done * scenario_.training.sequences * scenario_.training.context;
   display_.Show(progress);
+  if (status_) status_->Tick(*engine_, *summary_, progress.tokens, stop_);
 }
 
 int RunOfScenario::Run() {
@@ -322,7 +368,13 @@ void RunOfScenario::PrintSummary(double set_up_s, double simulation_s) {
 
 int Run(scenarios::Scenario scenario, const RunOptions& options) {
   trainer::InitLibTorch();
-  return RunOfScenario(std::move(scenario), options).Run();
+  EventLog events(options.log, trainer::kCoordinator);
+  try {
+    return RunOfScenario(std::move(scenario), options, events).Run();
+  } catch (const std::exception& error) {
+    events.Say(EventLevel::kError, "failed", error.what());
+    throw;
+  }
 }
 
 }  // namespace spes::app

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/event_log.h"
 #include "scenarios/scenario.h"
 
 namespace spes::app {
@@ -16,6 +17,7 @@ struct RunOptions {
   // process. Without an address: on this machine, with a process for each node.
   std::string serve;
   std::vector<int> trains;
+  EventLogOptions log = {};
 };
 
 // Trains the scenario: log, worlds, progress line and summary. Returns the exit code: 0, or 128 +

@@ -38,6 +38,7 @@ class Simulation final : public Engine {
   double NowSeconds() const override { return sim::ToSeconds(loop_.Now()); }
   // Those of the round at hand included.
   std::int64_t steps_done() const override { return *steps_done_; }
+  std::optional<trainer::TcpNodeStatus> ConnectionOf(int) const override { return std::nullopt; }
   double waited_for_work_s() const override { return runtime_.waited_s(); }
 
  private:

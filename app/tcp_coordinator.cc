@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <utility>
+#include <variant>
 
 #include "app/durable_run.h"
 #include "app/make_node.h"
@@ -44,6 +45,7 @@ TcpCoordinator::TcpCoordinator(const scenarios::Scenario& scenario, const ServeS
                                trainer::Coordinator::OnPublished on_published,
                                Durability durability)
     : stop_(stop),
+      trains_(setup.trains),
       allocation_(scenarios::BuildAllocation(scenario, *world.table)),
       server_(
           Serve(scenario, setup, allocation_.nodes(), world, durability.folder, pool, recorder)),
@@ -57,6 +59,8 @@ TcpCoordinator::TcpCoordinator(const scenarios::Scenario& scenario, const ServeS
       config, allocation_, world, hub_.endpoint(trainer::kCoordinator), recorder,
       std::move(on_published), std::move(durability.resume));
   const auto on_message = [this](trainer::NodeId from, const trainer::Message& m) {
+    // A result that comes when all is to end waits with its node: no other round is closed.
+    if (stop_ && std::holds_alternative<trainer::Offer>(m)) return;
     coordinator_->OnMessage(from, m);
   };
   hub_.Connect(trainer::kCoordinator, on_message);
@@ -88,10 +92,21 @@ void TcpCoordinator::AddNode(const scenarios::Scenario& scenario, const ServeSet
   });
 }
 
+std::optional<trainer::TcpNodeStatus> TcpCoordinator::ConnectionOf(int node) const {
+  if (std::find(trains_.begin(), trains_.end(), node) != trains_.end()) return std::nullopt;
+  return server_->StatusOf(node);
+}
+
 void TcpCoordinator::Run(const std::function<void()>& tick) {
   for (const auto& peer : peers_) peer->Start();
-  server_->Run([this] { return stop_ || coordinator_->finished(); }, tick);
-  server_->Close(kFarewell);
+  // What is being written to the journal is in the log and with the nodes as well.
+  const auto over = [this] {
+    const bool half_done = coordinator_->phase() == trainer::CoordinatorPhase::kReducing;
+    return coordinator_->finished() || (stop_ && !half_done);
+  };
+  server_->Run(over, tick);
+  // Nodes that do not get the rest of a message now ask for it when they join again.
+  server_->Close(stop_ ? trainer::Seconds(0) : kFarewell);
 }
 
 }  // namespace spes::app

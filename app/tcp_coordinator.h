@@ -35,6 +35,7 @@ class TcpCoordinator final : public Engine {
                  Durability durability);
   ~TcpCoordinator() override;
 
+  // When it is told to stop while a round is being reduced, it publishes that round first.
   void Run(const std::function<void()>& tick) override;
 
   const trainer::Coordinator& coordinator() const override { return *coordinator_; }
@@ -42,11 +43,11 @@ class TcpCoordinator final : public Engine {
   double NowSeconds() const override { return sim::ToSeconds(server_->Now()); }
   // Of the rounds that are done.
   std::int64_t steps_done() const override { return coordinator_->step() * allocation_.nodes(); }
+  std::optional<trainer::TcpNodeStatus> ConnectionOf(int node) const override;
   double waited_for_work_s() const override { return 0; }
 
   // HOST:PORT where it listens.
   std::string address() const { return server_->address(); }
-  const trainer::TcpServer& server() const { return *server_; }
 
  private:
   void AddNode(const scenarios::Scenario& scenario, const ServeSetup& setup,
@@ -54,6 +55,7 @@ class TcpCoordinator final : public Engine {
                const std::string& folder);
 
   const std::atomic<bool>& stop_;
+  std::vector<int> trains_;
   trainer::Allocation allocation_;
   std::unique_ptr<trainer::TcpServer> server_;
   trainer::LocalHub hub_;

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/recorder.h"
+#include "analysis/version.h"
 #include "app/durable_run.h"
 #include "app/interrupt.h"
 #include "app/make_node.h"
@@ -37,18 +37,24 @@ std::uint64_t RandomNumber() {
   return (std::uint64_t{random()} << 32) | random();
 }
 
-// A line whenever the node does something else, and whenever a try to reach the coordinator fails
-// for another reason than the last.
+// A line, and an event, whenever the node does something else, and whenever a try to reach the
+// coordinator fails for another reason than the last.
 class NodeDisplay {
  public:
-  explicit NodeDisplay(bool quiet) : quiet_(quiet) {}
+  NodeDisplay(bool quiet, EventLog& events) : quiet_(quiet), events_(events) {}
 
   void Waiting(const std::string& why) {
-    if (quiet_ || why == waiting_) return;
+    if (why == waiting_) return;
     waiting_ = why;
-    line_.Print(fmt::format("waiting for the coordinator: {}", why));
+    Say("waiting", fmt::format("waiting for the coordinator: {}", why));
   }
   void Show(int node, const trainer::Peer& peer, const trainer::TcpNodeStatus& status) {
+    events_.SetRound(peer.round());
+    if (peer.state() != state_ || peer.round() != round_) {
+      state_ = peer.state();
+      round_ = peer.round();
+      events_.Say(EventLevel::kInfo, "state", std::string(Name(peer.state())));
+    }
     if (quiet_) return;
     const std::string text =
         fmt::format("node {}: round {}, {}{}", node, peer.round(), Name(peer.state()),
@@ -63,21 +69,22 @@ class NodeDisplay {
     }
     shown_ = text;
   }
-  void Say(const std::string& text) {
+  void Say(std::string_view event, const std::string& text) {
+    events_.Say(EventLevel::kInfo, event, text);
     if (!quiet_) line_.Print(text);
   }
   void End() { line_.End(); }
 
  private:
   bool quiet_;
+  EventLog& events_;
   LiveLine line_;
   std::string waiting_, shown_;
+  std::optional<trainer::PeerState> state_;
+  std::int32_t round_ = 0;
 };
 
-}  // namespace
-
-int RunTcpNode(scenarios::Scenario scenario, const JoinSetup& setup) {
-  trainer::InitLibTorch();
+int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events) {
   std::atomic<bool> stop{false};
   InstallInterruptHandlers(stop);
   const auto dataset = OpenData(scenario);
@@ -88,11 +95,14 @@ int RunTcpNode(scenarios::Scenario scenario, const JoinSetup& setup) {
                                             *setup.node, allocation.nodes() - 1));
   }
   const std::string hash = scenarios::ScenarioHash(scenario);
+  events.SetNode(setup.node.value_or(trainer::kCoordinator));
+  events.Say(
+      EventLevel::kInfo, "start",
+      fmt::format("{} {} with spes-sim {}", scenario.name, hash, analysis::ProgramVersion()));
   const std::string folder = JournalFolder(scenario);
 
-  analysis::TeeRecorder nothing({});
-  trainer::ComputePool pool(1);  // a node does one thing at a time
-  NodeDisplay display(setup.quiet);
+  auto pool = std::make_unique<trainer::ComputePool>(1);  // a node does one thing at a time
+  NodeDisplay display(setup.quiet || setup.log.takes_standard_error(), events);
   trainer::TcpJoinConfig config;
   config.address = setup.address;
   config.node = setup.node;
@@ -101,20 +111,27 @@ int RunTcpNode(scenarios::Scenario scenario, const JoinSetup& setup) {
   config.options = scenarios::BuildTcpOptions(scenario, *world.table, "");
   config.scenario = scenarios::BuildTcpScenario(scenario, hash);
   const std::unique_ptr<trainer::TcpClient> client =
-      trainer::JoinTcp(std::move(config), world.table, pool, nothing, stop,
+      trainer::JoinTcp(std::move(config), world.table, *pool, events, stop,
                        [&display](const std::string& why) { display.Waiting(why); });
   if (!client) return 128 + InterruptSignal();
 
   const int id = client->node();
-  display.Say(fmt::format("node {} of {}: let in by {}", id, allocation.nodes(), setup.address));
+  events.SetNode(id);
+  display.Say("let in",
+              fmt::format("node {} of {}: let in by {}", id, allocation.nodes(), setup.address));
   const auto node =
       MakeNode(scenario, world, *dataset, allocation, id, nullptr, WaitSeconds(scenario, id));
   const auto store = folder.empty() ? nullptr : OpenNodeStore(folder, id);
   trainer::Peer peer(RealPeerConfig(scenario, id, world, hash, store.get()), *node, world, *client,
                      stop);
+  // Its thread ends before what it works on.
+  const struct PoolEnd {
+    std::unique_ptr<trainer::ComputePool>& pool;
+    ~PoolEnd() { pool.reset(); }
+  } pool_end{pool};
   client->Connect([&peer](trainer::NodeId, const trainer::Message& m) { peer.OnMessage(m); },
                   [&peer, &display](const std::string& why) {
-                    display.Say(fmt::format("joining again: {}", why));
+                    display.Say("joining again", fmt::format("joining again: {}", why));
                     peer.Rejoin();
                   });
   try {
@@ -127,12 +144,28 @@ int RunTcpNode(scenarios::Scenario scenario, const JoinSetup& setup) {
     throw std::runtime_error(error.what());  // underway nothing is the user's mistake any more
   }
   if (stop) {
+    display.Say("leave", "leaving: stopped by a signal");
     const trainer::Leave leave{"stopped by a signal"};
     client->Send(trainer::kCoordinator, leave, trainer::WireBytes(leave, *world.table), {});
   }
   client->Close(kFarewell);
   display.End();
-  return InterruptSignal() != 0 ? 128 + InterruptSignal() : 0;
+  const int signal = InterruptSignal();
+  if (signal == 0) events.Say(EventLevel::kInfo, "end", "the run is over");
+  return signal != 0 ? 128 + signal : 0;
+}
+
+}  // namespace
+
+int RunTcpNode(scenarios::Scenario scenario, const JoinSetup& setup) {
+  trainer::InitLibTorch();
+  EventLog events(setup.log, trainer::kCoordinator);
+  try {
+    return Train(std::move(scenario), setup, events);
+  } catch (const std::exception& error) {
+    events.Say(EventLevel::kError, "failed", error.what());
+    throw;
+  }
 }
 
 }  // namespace spes::app

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "app/event_log.h"
 #include "scenarios/scenario.h"
 
 namespace spes::app {
@@ -12,6 +13,7 @@ struct JoinSetup {
   std::string address;      // of the coordinator, HOST:PORT
   std::optional<int> node;  // nothing: the coordinator chooses
   bool quiet = false;
+  EventLogOptions log = {};
 };
 
 // Trains as the coordinator orders until the run is over. Goes on with what it has kept in its part

@@ -51,8 +51,8 @@ void Describe(TransportSection& transport, Visitor& v) {
              AtLeast(1, 100'000)},
             &transport.uploads_in_memory);
   v.OnValue({"status",
-             "HOST:PORT of the coordinator's status page and of /metrics, without encryption. "
-             "Empty: none."},
+             "HOST:PORT of the status page and of /metrics, which the coordinator or the simulation "
+             "serves without encryption. Empty: none."},
             &transport.status);
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -75,6 +76,22 @@ struct PublishedRound {
   World world;
 };
 
+// What the coordinator is doing.
+enum class CoordinatorPhase {
+  kWaiting,   // for nodes to join, before the first round
+  kTraining,  // nodes train, or send what they have trained
+  kReducing,  // the round's results become a world, which is written down and published
+  kFinished,  // all steps are done; nodes are told
+};
+
+// A node as the coordinator sees it, for whoever shows it.
+struct MemberStatus {
+  std::string_view state;        // one of kMemberStates
+  std::int32_t contributed = 0;  // the last round that its result was part of, since it joined
+};
+inline constexpr std::string_view kMemberStates[] = {"absent",   "missing",  "lost", "idle",
+                                                     "training", "released", "gone"};
+
 // A state machine over Runtime. Every time and order of arrival gives the same world as long as the
 // same nodes contribute to each round.
 class Coordinator {
@@ -103,8 +120,11 @@ class Coordinator {
   std::int32_t round() const { return committed_round_; }  // the last published
   std::int64_t step() const { return committed_step_; }
   std::int32_t total_rounds() const { return schedule_.rounds(); }
+  CoordinatorPhase phase() const;
+  std::vector<MemberStatus> Members() const;  // [node]
 
  private:
+  // Named in kMemberStates.
   enum class MemberState {
     kAbsent,    // has not joined yet
     kMissing,   // cannot be reached; it is waited for

@@ -127,8 +127,23 @@ Allocation Coordinator::WithoutTheLost() const {
   return {nodes, std::move(trainers)};
 }
 
+CoordinatorPhase Coordinator::phase() const {
+  if (!begun_) return CoordinatorPhase::kWaiting;
+  if (AllStepsDone()) return CoordinatorPhase::kFinished;
+  return closing_ ? CoordinatorPhase::kReducing : CoordinatorPhase::kTraining;
+}
+
+std::vector<MemberStatus> Coordinator::Members() const {
+  std::vector<MemberStatus> all;
+  for (const Member& each : members_) {
+    all.push_back({kMemberStates[static_cast<std::size_t>(each.state)], each.contributed});
+  }
+  return all;
+}
+
 bool Coordinator::finished() const {
-  return begun_ && AllStepsDone() && std::all_of(members_.begin(), members_.end(), [](const Member& each) {
+  return begun_ && AllStepsDone() &&
+         std::all_of(members_.begin(), members_.end(), [](const Member& each) {
            return each.state == MemberState::kGone || each.state == MemberState::kLost ||
                   each.state == MemberState::kAbsent;
          });

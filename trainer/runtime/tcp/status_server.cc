@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kThreads = 4;
 constexpr std::size_t kLargestBody = 4096;  // nobody has anything to say here
-constexpr time_t kSlowestSeconds = 5;
+constexpr time_t kSlowestSeconds = 2;
 
 class HttpStatusServer final : public StatusServer {
  public:
@@ -57,7 +57,7 @@ class HttpStatusServer final : public StatusServer {
     http_.set_payload_max_length(kLargestBody);
     http_.set_read_timeout(kSlowestSeconds);
     http_.set_write_timeout(kSlowestSeconds);
-    http_.set_keep_alive_timeout(kSlowestSeconds);
+    http_.set_keep_alive_max_count(1);
     http_.set_default_headers(
         {{"Cache-Control", "no-store"},
          {"X-Content-Type-Options", "nosniff"},
