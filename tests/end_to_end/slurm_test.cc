@@ -1,4 +1,4 @@
-// The same study through a real Slurm of one node.
+// Through a real Slurm of one node: a study, and a run with its nodes as tasks.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <netinet/in.h>
@@ -7,6 +7,7 @@
 #include <chrono>
 #include <thread>
 
+#include "analysis/hdf5/log_reader.h"
 #include "tests/end_to_end/sweep_testing.h"
 
 namespace spes::end_to_end {
@@ -118,6 +119,49 @@ TEST_F(SlurmTest, GivesTheSameTable) {
   ASSERT_EQ(Run("sweep collect there.yaml").code, 0);
   EXPECT_EQ(Table("here"), Table("there"));
   EXPECT_EQ(Table("there").size(), 5U);
+}
+
+TEST_F(SlurmTest, RunsTheBatchExample) {
+  // A node for each of the machine's two processors.
+  std::string scenario = TinyScenario();
+  scenario.replace(scenario.find("count: 3"), 8, "count: 1");
+  Write("two.yaml", scenario);
+  const std::string steps = " --set training.steps=80";
+  ASSERT_EQ(Run("two.yaml --output sim.h5" + steps).code, 0);
+  const std::string hash = analysis::ReadRunLogHead(Path("sim.h5")).world_hash;
+  const auto command = [this](const std::string& line) {
+    return std::system(("cd " + folder.string() + " && " + line + " >>slurm.txt 2>&1").c_str());
+  };
+  ASSERT_EQ(command("SPES_PROGRAM=" SPES_PROGRAM " SPES_PORT=" + std::to_string(FreePort()) +
+                    " sbatch --ntasks=2 --time=10 --output=job.txt " SPES_SOURCE_DIR
+                    "/scenarios/deploy/slurm.sbatch two.yaml" +
+                    steps),
+            0)
+      << Read("slurm.txt");
+  const auto log_says = [this](const std::string& words) {
+    for (int i = 0; i < 1200; ++i) {
+      if (Read("spes-run/coordinator.log").find(words) != std::string::npos) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    return false;
+  };
+  // As if its time were nearly up: it ends in good order, queues again, and goes on.
+  ASSERT_TRUE(log_says("\"event\":\"round\"")) << Read("job.txt") << Read("slurm.txt");
+  EXPECT_EQ(command("scancel --batch --signal=TERM 1"), 0) << Read("slurm.txt");
+  ASSERT_TRUE(log_says("interrupted, world")) << Read("job.txt");
+  // A job that queues again waits for two minutes; not here.
+  for (int i = 0; i < 600 && command("squeue -h -t pending -o %T | grep -q PENDING") != 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  EXPECT_EQ(command("scontrol update JobId=1 StartTime=now"), 0) << Read("slurm.txt");
+  ASSERT_TRUE(log_says("complete, world " + hash)) << Read("job.txt");
+  for (int i = 0; i < 600 && command("test -z \"$(squeue -h)\"") != 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  for (const char* node : {"spes-run/node-0.log", "spes-run/node-1.log"}) {
+    EXPECT_THAT(Read(node), HasSubstr("the run is over"));
+  }
+  EXPECT_THAT(Read("spes-run/coordinator.log"), HasSubstr("going on after round"));
 }
 
 }  // namespace

@@ -9,41 +9,14 @@
 #include <vector>
 
 #include "analysis/hdf5/log_reader.h"
-#include "tests/end_to_end/background.h"
-#include "tests/end_to_end/program.h"
+#include "tests/end_to_end/real_run.h"
 
 namespace spes::end_to_end {
 namespace {
 
 using ::testing::HasSubstr;
 
-class TcpTest : public ProgramTest {
- protected:
-  TcpTest() { Write("tiny.yaml", TinyScenario()); }
-
-  std::string HashOf(const std::string& options, const std::string& log) const {
-    const Outcome outcome = Run("tiny.yaml --output " + log + " " + options);
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return analysis::ReadRunLogHead(Path(log)).world_hash;
-  }
-  std::unique_ptr<Background> Start(const std::string& options, const std::string& text) const {
-    return std::make_unique<Background>(folder.string(), "tiny.yaml " + options, text);
-  }
-  // Where a coordinator that was started with port 0 listens.
-  std::string AddressFrom(const std::string& text) const {
-    const std::string words = "listening on ";
-    for (int i = 0; i < 2000; ++i) {
-      const std::string said = Read(text);
-      const std::size_t at = said.find(words);
-      if (at != std::string::npos && said.find('\n', at) != std::string::npos) {
-        return said.substr(at + words.size(), said.find('\n', at) - at - words.size());
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    ADD_FAILURE() << "it does not listen: " << Read(text);
-    return "127.0.0.1:1";
-  }
-};
+class TcpTest : public RealRunTest {};
 
 TEST_F(TcpTest, TheWorldIsThatOfTheSimulation) {
   const std::string coded =
