@@ -112,7 +112,7 @@ class WanSession {
       next = Clock::now() + kStatusEvery;
       const WanCounts now = Counts();
       line_.Show(WanStatus(before, now));
-      Warn(now);
+      Warn(before, now);
       before = now;
     }
     line_.End();
@@ -130,12 +130,15 @@ class WanSession {
                         {"SPES_COORDINATOR", hosts_.Address(plan_.coordinator())}}});
     }
     HostProcesses processes(hosts, plan_.command);
-    for (Clock::time_point next = start_; !processes.Done();) {
+    WanCounts before = Counts();
+    for (Clock::time_point next = start_ + kStatusEvery; !processes.Done();) {
       processes.Pump(kLook);
       if (stop) processes.Stop();
       if (Clock::now() < next) continue;
       next = Clock::now() + kStatusEvery;
-      Warn(Counts());
+      const WanCounts now = Counts();
+      Warn(before, now);
+      before = now;
     }
     std::cerr << WanVerdict(Counts(), emulation_.links()) << std::endl;
     return processes.Failures();
@@ -146,10 +149,12 @@ class WanSession {
     nanosleep(&look, nullptr);  // a signal ends it
   }
 
-  void Warn(const WanCounts& counts) {
-    if (warned_ || counts.emulation.lag <= kMostLag) return;
-    warned_ = true;
-    line_.Print(WanTooSlow(counts));
+  // Once.
+  void Warn(const WanCounts& before, const WanCounts& now) {
+    if (warned_) return;
+    const std::string warning = WanTooSlow(before, now);
+    warned_ = !warning.empty();
+    if (warned_) line_.Print(warning);
   }
 
   WanCounts Counts() {

@@ -10,6 +10,7 @@ namespace spes::app {
 namespace {
 
 constexpr std::size_t kLinksNamed = 3;
+constexpr double kMostLate = 0.01;  // share of the frames
 
 std::int64_t Sum(const std::vector<std::int64_t>& values) {
   return std::accumulate(values.begin(), values.end(), std::int64_t{0});
@@ -21,7 +22,17 @@ std::int64_t LinkDrops(const sim::EmulationCounts& counts) {
   return dropped;
 }
 
-std::string Percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+std::string Percent(double share) {
+  const double percent = 100 * share;
+  return fmt::format("{:.{}f} %", percent, percent == 0 || percent >= 10 ? 0 : 2);
+}
+
+// Of the frames carried in between.
+double LateShare(const WanCounts& before, const WanCounts& now) {
+  const std::int64_t frames = now.emulation.frames - before.emulation.frames;
+  const std::int64_t late = now.emulation.late_frames - before.emulation.late_frames;
+  return static_cast<double>(late) / static_cast<double>(std::max<std::int64_t>(frames, 1));
+}
 
 // "12 in queues, 3 on links", and what should not be.
 std::string Drops(const WanCounts& counts, const std::string& queues) {
@@ -88,25 +99,30 @@ std::string WanStatus(const WanCounts& before, const WanCounts& now) {
   const double wall_s = now.wall_s - before.wall_s;
   const double bits =
       8 * static_cast<double>(now.emulation.wire_bytes - before.emulation.wire_bytes);
-  return fmt::format(
-      "{}: {} carried, lag {}, largest {}, CPU {}, dropped {}",
-      sim::FormatDuration(sim::FromSeconds(now.wall_s), 3), sim::FormatBitRate(bits / wall_s, 3),
-      sim::FormatDuration(now.emulation.recent_lag, 2), sim::FormatDuration(now.emulation.lag, 2),
-      Percent((now.cpu_s - before.cpu_s) / wall_s), Drops(now, ""));
+  return fmt::format("{}: {} carried, {} late, lag {}, largest {}, CPU {}, dropped {}",
+                     sim::FormatDuration(sim::FromSeconds(now.wall_s), 3),
+                     sim::FormatBitRate(bits / wall_s, 3), Percent(LateShare(before, now)),
+                     sim::FormatDuration(now.emulation.recent_lag, 2),
+                     sim::FormatDuration(now.emulation.lag, 2),
+                     Percent((now.cpu_s - before.cpu_s) / wall_s), Drops(now, ""));
 }
 
-std::string WanTooSlow(const WanCounts& counts) {
+std::string WanTooSlow(const WanCounts& before, const WanCounts& now) {
+  const double late = LateShare(before, now);
+  if (late <= kMostLate) return {};
   return fmt::format(
-      "real time cannot be kept: {} behind, and what is carried is so much later than its links "
-      "make it; lower rates or fewer programs beside it help",
-      sim::FormatDuration(counts.emulation.lag, 2));
+      "real time cannot be kept: {} of what is carried is more than {} late, up to {}; lower rates "
+      "or fewer programs beside it help",
+      Percent(late), sim::FormatDuration(sim::Emulation::kLate),
+      sim::FormatDuration(now.emulation.recent_lag, 2));
 }
 
 std::string WanVerdict(const WanCounts& counts, const std::vector<sim::Link>& links) {
   const sim::EmulationCounts& emulation = counts.emulation;
+  const double late = LateShare({}, counts);
   return fmt::format(
-      "{}: largest lag {}; {} carried in {}, CPU {}; dropped {}",
-      emulation.lag <= kMostLag ? "in real time" : "not in real time",
+      "{}: {} late, largest lag {}; {} carried in {}, CPU {}; dropped {}",
+      late <= kMostLate ? "in real time" : "not in real time", Percent(late),
       sim::FormatDuration(emulation.lag, 2), sim::FormatByteSize(emulation.wire_bytes, 3),
       sim::FormatDuration(sim::FromSeconds(counts.wall_s), 3),
       Percent(counts.cpu_s / counts.wall_s), Drops(counts, FullestQueues(emulation, links)));

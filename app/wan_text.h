@@ -13,9 +13,6 @@
 
 namespace spes::app {
 
-// Further behind than this, an emulation is not in real time.
-inline constexpr sim::Time kMostLag = std::chrono::milliseconds(20);
-
 // Counts of an emulation, and what the machine says beside them.
 struct WanCounts {
   sim::EmulationCounts emulation;
@@ -30,8 +27,9 @@ std::string WanTable(const WanPlan& plan, const sim::HostNamespaces& hosts);
 // What has happened since `before`, in a line without its end.
 std::string WanStatus(const WanCounts& before, const WanCounts& now);
 
-// That real time cannot be kept.
-std::string WanTooSlow(const WanCounts& counts);
+// That real time cannot be kept: more than a hundredth of the frames since `before` were late;
+// empty where it can.
+std::string WanTooSlow(const WanCounts& before, const WanCounts& now);
 
 // All of it, in a line without its end; `links` of the topology.
 std::string WanVerdict(const WanCounts& counts, const std::vector<sim::Link>& links);

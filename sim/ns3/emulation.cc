@@ -162,9 +162,9 @@ class Emulation::Carrier {
     const std::lock_guard lock(mutex_);
     if (stop_) return ns3::Simulator::Stop();
     now_ = Time(ns3::Simulator::Now().GetTimeStep());
-    const Time lag = Time(simulator_->RealtimeNow().GetTimeStep()) - now_;
-    counts_.lag = std::max(counts_.lag, lag);
-    counts_.recent_lag = std::max(counts_.recent_lag, lag);
+    lag_ = Time(simulator_->RealtimeNow().GetTimeStep()) - now_;
+    counts_.lag = std::max(counts_.lag, lag_);
+    counts_.recent_lag = std::max(counts_.recent_lag, lag_);
     event();
   }
 
@@ -177,6 +177,7 @@ class Emulation::Carrier {
     const int bytes = static_cast<int>(frame.ip_packet->GetSize());
     network_.Send(from, *to, bytes, [this, to = *to, frame = std::move(frame), bytes] {
       ++counts_.frames;
+      counts_.late_frames += lag_ > kLate;
       counts_.wire_bytes += FrameNetwork::WireBytesOf(bytes);
       devices_[to]->SendFrom(frame.ip_packet, frame.source, frame.destination, frame.protocol);
     });
@@ -190,7 +191,7 @@ class Emulation::Carrier {
   std::atomic<bool> stop_{false};
   std::mutex mutex_;  // of all below, and of network_
   bool running_ = false;
-  Time now_{0};  // of the last event
+  Time now_{0}, lag_{0};  // of the last event
   EmulationCounts counts_;
   std::exception_ptr error_;
   std::thread thread_;

@@ -20,6 +20,7 @@ std::string MacOfHost(int host);
 struct EmulationCounts {
   std::int64_t frames = 0;              // that reached their host
   std::int64_t wire_bytes = 0;          // of these, as links count them
+  std::int64_t late_frames = 0;         // of these, those more than Emulation::kLate late
   std::int64_t unaddressed_frames = 0;  // to no other host of the topology: ignored
   // How far real time was ahead of the network's when it came to what was due: the largest, and the
   // largest since the counts were last asked for. A frame that was so late was carried so late.
@@ -44,6 +45,7 @@ struct EmulationCounts {
 class Emulation {
  public:
   static constexpr int kMostHosts = 128;
+  static constexpr Time kLate = std::chrono::milliseconds(20);
 
   // Bytes of the longest IP packet: a segment with the headers of TCP, timestamps included, and
   // IPv4.

@@ -66,7 +66,7 @@ TEST_F(WanOnHosts, EveryHostRunsTheCommandAndKnowsWhoItIs) {
                   "node 0: 0 10.77.0.1 10.77.0.5", "node 0: twice", "node 1: 1 10.77.0.2 10.77.0.5",
                   "node 1: twice", "node 2: 2 10.77.0.3 10.77.0.5", "node 2: twice",
                   "node 3: 3 10.77.0.4 10.77.0.5", "node 3: twice"));
-  EXPECT_THAT(outcome.err, HasSubstr("real time: largest lag "));
+  EXPECT_THAT(outcome.err, HasSubstr("% late, largest lag "));
   EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
   EXPECT_EQ(Namespaces(), 0);
 }
@@ -108,7 +108,7 @@ TEST_F(WanOnHosts, WithoutACommandItStaysUntilInterrupted) {
   EXPECT_THAT(outcome.out, HasSubstr("coordinator  spes-e2e-coordinator  10.77.0.5"));
   EXPECT_THAT(outcome.out, HasSubstr("node 3       spes-e2e-node3        10.77.0.4"));
   EXPECT_THAT(outcome.out, HasSubstr("50 Mbps   5 Mbps   41 ms"));
-  EXPECT_THAT(outcome.out, HasSubstr("real time: largest lag "));
+  EXPECT_THAT(outcome.out, HasSubstr("% late, largest lag "));
   EXPECT_EQ(Namespaces(), 0);
 }
 

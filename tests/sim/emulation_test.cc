@@ -120,6 +120,7 @@ TEST(Emulation, CountsWhatItCarriedAndWhatItDidNot) {
   EXPECT_EQ(counts.links[0].wire_bytes, arrived * 1502);
   EXPECT_GE(kFrames - arrived, kFrames - 24);
   EXPECT_GT(counts.lag, 0s);
+  EXPECT_LE(counts.late_frames, counts.lag > Emulation::kLate ? arrived : 0);
   EXPECT_EQ(hosts.emulation->Counts().recent_lag, 0s) << "nothing happened since";
 }
 
