@@ -57,7 +57,12 @@ bool Client::Join(const std::atomic<bool>& stop,
   Maintain();
   loop_.RunUntil([&] { return joined_ || refused_ || stop; }, kForever);
   waiting_ = nullptr;
-  if (refused_) throw std::invalid_argument(refused_->why);
+  if (refused_) {
+    if (const auto connection = refused_->last_words) {
+      loop_.RunUntil([&] { return connection->closed(); }, kFarewell);
+    }
+    throw std::invalid_argument(refused_->why);
+  }
   return joined_;
 }
 

@@ -142,16 +142,14 @@ void Dial::OnWireError(Connection& connection, const std::string& why) {
 }
 
 void Dial::OnClosed(Connection& connection, const std::string& why, bool permanent) {
-  const bool tls = connection.other_speaks_tls();
-  Fail(tls ? "the coordinator asks for TLS" : why, permanent || tls);
+  if (connection.other_speaks_tls()) return Fail("the coordinator asks for TLS", true);
+  const bool setting_up = setup_.tls && said_.hello.empty() && !permanent;
+  Fail(setting_up ? "no TLS comes about: " + why + " (has the coordinator TLS?)" : why, permanent);
 }
 
 void Dial::Fail(const std::string& why, bool permanent, bool unknown_session) {
-  const HostPort& a = setup_.address;
-  const bool brackets = a.host.find(':') != std::string::npos;
-  Finish(Failure{
-      fmt::format("{}{}{}:{}: {}", brackets ? "[" : "", a.host, brackets ? "]" : "", a.port, why),
-      permanent, unknown_session});
+  Finish(
+      Failure{AddressText(setup_.address) + ": " + why, permanent, unknown_session, connection_});
 }
 
 void Dial::Finish(Result result) {

@@ -34,6 +34,7 @@ class Dial : public Connection::Owner, public std::enable_shared_from_this<Dial>
     std::string why;         // one line, the address included
     bool permanent = false;  // trying again is of no use
     bool unknown_session = false;
+    std::shared_ptr<Connection> last_words = nullptr;  // that are still to be written
   };
   using Result = std::variant<LetIn, Failure>;
 

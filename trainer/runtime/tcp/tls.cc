@@ -4,6 +4,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -48,7 +49,7 @@ const char* RefusedByOther(int reason) {
 }
 
 void CheckReadable(const char* what, const std::string& path) {
-  if (path.empty()) throw std::invalid_argument(fmt::format("TLS needs a {}", what));
+  if (path.empty()) throw std::invalid_argument(fmt::format("TLS needs the file of the {}", what));
   if (!std::ifstream(path)) {
     throw std::invalid_argument(
         fmt::format("{}: cannot be read as the {}: {}", path, what, std::strerror(errno)));
@@ -172,6 +173,12 @@ void TlsSession::Fail(int result, const char* doing) {
   if (const char* refused = RefusedByOther(reason)) throw StreamError(refused, true);
   if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST ||
       reason == SSL_R_BAD_RECORD_TYPE) {
+    // OpenSSL says nothing to who speaks no TLS at all; our own nodes know an alert when they see
+    // one: fatal, protocol version (RFC 8446, section 6).
+    static constexpr unsigned char kAlert[] = {0x15, 3, 3, 0, 2, 2, 70};
+    if (SSL_is_server(ssl_.get())) {
+      send(SSL_get_fd(ssl_.get()), kAlert, sizeof(kAlert), MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
     throw StreamError("the other side does not speak TLS");
   }
   throw StreamError(fmt::format("TLS, {}: {}", doing, text));

@@ -99,15 +99,23 @@ TestNode::TestNode(TcpJoinConfig config, std::shared_ptr<const BlockTable> table
 }
 
 std::string WhyNot(TcpJoinConfig config, std::shared_ptr<const BlockTable> table) {
+  constexpr int kTries = 20;
   ComputePool pool(1);
   MemoryRecorder recorder;
-  const std::atomic<bool> stop = false;
+  std::atomic<bool> stop = false;
+  std::string why;
+  int tries = 0;
   try {
-    JoinTcp(std::move(config), std::move(table), pool, recorder, stop, {});
+    JoinTcp(std::move(config), std::move(table), pool, recorder, stop,
+            [&](const std::string& text) {
+              if (++tries < kTries) return;
+              why = "goes on trying: " + text;
+              stop = true;
+            });
   } catch (const std::invalid_argument& error) {
-    return error.what();
+    why = error.what();
   }
-  return "";
+  return why;
 }
 
 }  // namespace spes::trainer

@@ -122,7 +122,7 @@ class TestServer : public Endpoint {
   TestServer(TcpServeConfig config, std::shared_ptr<const BlockTable> table);
   ~TestServer() override { Halt(); }
   TcpServer& server() { return static_cast<TcpServer&>(*runtime); }
-  std::string address() { return address_; }
+  const std::string& address() const { return address_; }
 
  private:
   std::string address_;
