@@ -112,6 +112,28 @@ TEST_F(WanOnHosts, WithoutACommandItStaysUntilInterrupted) {
   EXPECT_EQ(Namespaces(), 0);
 }
 
+// The whole of it: simulated packets, and the real program over real sockets on the same links.
+TEST_F(WanOnHosts, ARunOverItEndsInTheSimulationsWorld) {
+  Write("go.sh", R"(
+if [ $SPES_HOST = coordinator ]; then
+  exec "$0" s.yaml --output wan.h5 --set transport.keys=keys --serve $SPES_ADDRESS:4711
+fi
+exec "$0" s.yaml --set transport.keys=keys --set output.journal=journal$SPES_HOST \
+  --join $SPES_COORDINATOR:4711 --node $SPES_HOST
+)");
+  const auto world = [](const std::string& text) {
+    const std::size_t at = text.find("world   ");
+    return at == std::string::npos ? "no world in: " + text : text.substr(at + 8, 32);
+  };
+  const Outcome simulated = Run("s.yaml --output sim.h5 --set network.fidelity=packet");
+  ASSERT_EQ(simulated.code, 0) << simulated.err;
+  const Outcome keys = Run("keys keys --host 10.77.0.5 --nodes 4");
+  ASSERT_EQ(keys.code, 0) << keys.err;
+  const Outcome real = Wan("-- sh -c '. ./go.sh' " SPES_PROGRAM);
+  ASSERT_EQ(real.code, 0) << real.out << real.err;
+  EXPECT_EQ(world(real.out), world(simulated.out));
+}
+
 TEST_F(WanTest, RefusesWhatCannotBe) {
   for (const auto& [arguments, complaint] : std::vector<std::pair<std::string, std::string>>{
            {"-- no-such-program", "no-such-program: there is no such program"},
