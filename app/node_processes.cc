@@ -84,7 +84,7 @@ void NodeProcesses::Start(Process& process) const {
   }
 }
 
-void NodeProcesses::Tend() {
+void NodeProcesses::Tend(const std::function<bool(int node)>& may_end) {
   for (Process& process : processes_) {
     if (process.over) continue;
     if (process.pid < 0) {
@@ -100,7 +100,7 @@ void NodeProcesses::Tend() {
       process.start_at = Clock::now() + kPause;
       display_.Print(
           fmt::format("node {} was ended by signal {}; it begins anew", process.node, signal));
-    } else if (WEXITSTATUS(status) == 0) {
+    } else if (WEXITSTATUS(status) == 0 || may_end(process.node)) {
       process.over = true;
     } else {
       throw std::runtime_error(

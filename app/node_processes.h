@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,8 @@ class NodeProcesses {
 
   // Starts anew whoever was ended by a signal. Throws std::runtime_error, one line, when a node has
   // failed for a reason of its own.
-  void Tend();
+  // `may_end`: whether this node may end with an error while the run goes on.
+  void Tend(const std::function<bool(int node)>& may_end);
 
  private:
   using Clock = std::chrono::steady_clock;

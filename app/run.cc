@@ -275,7 +275,9 @@ void RunOfScenario::Tell(EventLevel level, std::string_view event, const std::st
 }
 
 void RunOfScenario::Tick() {
-  if (processes_) processes_->Tend();
+  if (processes_) {
+    processes_->Tend([this](int node) { return !engine_->coordinator().quarantine(node).empty(); });
+  }
   evaluations_->Collect(false);
   analysis::Progress progress = summary_->progress();
   progress.virtual_s = engine_->NowSeconds();

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "app/durable_run.h"
+#include "app/held_out_trial.h"
 #include "app/make_network.h"
 #include "app/make_node.h"
 #include "scenarios/cost_builder.h"
@@ -39,6 +40,7 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
       return schedule->Charge(node, m, *table);
     };
   }
+  SetHeldOutTrial(scenario, dataset, config.trust);
   const std::string world_hash = trainer::WorldHash(world);
   config.run = durability.run;
   config.journal = std::move(durability.journal);

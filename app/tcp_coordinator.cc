@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "app/durable_run.h"
+#include "app/held_out_trial.h"
 #include "app/make_node.h"
 #include "app/real_peer.h"
 #include "scenarios/sync_builder.h"
@@ -52,6 +53,8 @@ TcpCoordinator::TcpCoordinator(const scenarios::Scenario& scenario, const ServeS
       hub_(*server_) {
   trainer::CoordinatorConfig config = scenarios::BuildCoordinatorConfig(scenario, *world.table);
   config.coding_time = {};  // it is in the time that things take
+  config.trust.held_out_time = sim::Time{0};
+  SetHeldOutTrial(scenario, dataset, config.trust);
   config.run = durability.run;
   config.journal = durability.journal;
   if (durability.resume) server_->SetNow(sim::FromSeconds(durability.resume->now_s));

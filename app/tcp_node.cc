@@ -136,8 +136,15 @@ int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events
                   });
   try {
     peer.Start();
-    client->Run([&] { return stop || peer.state() == trainer::PeerState::kFinished; },
-                [&] { display.Show(id, peer, client->StatusOf(trainer::kCoordinator)); });
+    client->Run(
+        [&] {
+          return stop || peer.state() == trainer::PeerState::kFinished || !peer.refusal().empty();
+        },
+        [&] { display.Show(id, peer, client->StatusOf(trainer::kCoordinator)); });
+    if (!peer.refusal().empty()) {
+      throw std::runtime_error(
+          fmt::format("the coordinator trusts node {} no more: {}", id, peer.refusal()));
+    }
   } catch (const std::exception& error) {
     stop = true;  // the pool waits for what has begun
     display.End();

@@ -33,4 +33,15 @@ trainer::CostModel BuildCostModel(const Scenario& scenario) {
   return {scenario.nodes.compute, std::move(speeds), flops(1), scenario.seed};
 }
 
+sim::Time EvaluationTime(const Scenario& scenario, std::int64_t tokens) {
+  const trainer::CostConfig& cost = scenario.nodes.compute;
+  const std::int64_t context = scenario.training.context;
+  const auto step_tokens = static_cast<double>(scenario.training.sequences * context);
+  const double token_s = cost.kind == trainer::ComputeCost::kFlops
+                             ? trainer::TrainingFlopsPerToken(scenario.model, context) /
+                                   (cost.device_flops * cost.efficiency)
+                             : sim::ToSeconds(cost.step_time) / step_tokens;
+  return sim::FromSeconds(token_s * static_cast<double>(tokens) / 3);
+}
+
 }  // namespace spes::scenarios

@@ -133,6 +133,25 @@ static void Describe(TrainingSection& training, Visitor& v) {
             &training.start_from);
 }
 
+static void Describe(trainer::PoisonConfig& poison, Visitor& v) {
+  using trainer::PoisonKind;
+  OneOf<PoisonKind>(
+      v,
+      {"kind",
+       "none; noise is added to the update, `factor` times as large; sign_flip: the update times "
+       "−factor; scale: times factor; nan: values that are no numbers; stale: the values that the "
+       "run began with."},
+      poison.kind,
+      {{"none", PoisonKind::kNone},
+       {"noise", PoisonKind::kNoise},
+       {"sign_flip", PoisonKind::kSignFlip},
+       {"scale", PoisonKind::kScale},
+       {"nan", PoisonKind::kNan},
+       {"stale", PoisonKind::kStale}});
+  v.OnValue({"factor", "Of noise, sign_flip and scale.", kPositive}, &poison.factor);
+  v.OnValue({"after", "Rounds that they are honest for at first.", AtLeast(0, 1e9)}, &poison.after);
+}
+
 static void Describe(NodeGroup& group, Visitor& v) {
   v.OnValue({"count", "Nodes of this group.", AtLeast(1, kMaxNodes)}, &group.count);
   v.OnValue({"site", "Where they stand. Empty: with the coordinator."}, &group.site);
@@ -142,6 +161,8 @@ static void Describe(NodeGroup& group, Visitor& v) {
              kNotNegative, Unit::kByteSize},
             &group.memory_bytes);
   Part(v, "link", "The access link that each of them has for itself.", group.link);
+  Part(v, "poison", "What they send in place of what they have trained, to test sync.trust.",
+       group.poison);
 }
 
 static void Describe(trainer::CostConfig& cost, Visitor& v) {

@@ -119,6 +119,30 @@ static void Describe(RotationSection& rotate, Visitor& v) {
        {"kept", RotatedMoments::kKept}});
 }
 
+static void Describe(TrustSection& trust, Visitor& v) {
+  v.OnValue({"norm_bound",
+             "An update may be so many times as large as the median of the other nodes'; above 1. "
+             "0: sizes are not looked at.",
+             kNotNegative},
+            &trust.norm_bound);
+  v.OnValue({"window", "Rounds whose results and refusals are remembered.", AtLeast(1, 1e6)},
+            &trust.window);
+  v.OnValue(
+      {"strikes", "Refusals within the window after which a node is quarantined.", AtLeast(1, 1e6)},
+      &trust.strikes);
+  v.OnValue({"held_out",
+             "Held-out tokens on which the coordinator tries out the world with each result's "
+             "blocks; takes a third of what a step on as many tokens takes at speed 1. 0: it does "
+             "not.",
+             AtLeast(0, 1e12)},
+            &trust.held_out);
+  v.OnValue({"margin",
+             "Nats per token by which that loss may exceed the published world's, or beyond that "
+             "by which the others' results do in the median.",
+             kNotNegative},
+            &trust.margin);
+}
+
 namespace {
 
 // Two codecs under one key.
@@ -231,6 +255,7 @@ void Describe(SyncSection& sync, Visitor& v) {
              "A result that is s rounds late counts (1 + s)^−power of a timely one in a mean.",
              AtLeast(0, 100)},
             &sync.staleness_power);
+  Part(v, "trust", "What is done against nodes that lie or are broken.", sync.trust);
 }
 
 }  // namespace spes::scenarios

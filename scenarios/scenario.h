@@ -16,6 +16,7 @@
 #include "trainer/model/config.h"
 #include "trainer/optim/config.h"
 #include "trainer/protocol/coordinator.h"
+#include "trainer/protocol/poison.h"
 #include "trainer/sync/allocation.h"
 #include "trainer/sync/codec.h"
 #include "trainer/sync/merge.h"
@@ -48,6 +49,7 @@ struct NodeGroup {
   std::string site;               // empty: the coordinator's
   double speed = 1;               // relative to nodes.compute
   std::int64_t memory_bytes = 0;  // of each; 0: not known
+  trainer::PoisonConfig poison;   // its seed is the scenario's
   LinkSection link;
 };
 
@@ -81,6 +83,14 @@ struct RotationSection {
   trainer::RotatedMoments moments = trainer::RotatedMoments::kHandedOver;
 };
 
+// What is done against members that lie or are broken; see trainer/protocol/trust.h.
+struct TrustSection {
+  double norm_bound = 0;
+  int window = 8, strikes = 3;
+  std::int64_t held_out = 0;  // tokens of a trial; 0: results are not tried out
+  double margin = 0.05;
+};
+
 struct SyncSection {
   SyncMethod method = SyncMethod::kLocal;
   trainer::ScheduleConfig schedule{.every = 25};  // its total_steps is training.steps
@@ -100,6 +110,7 @@ struct SyncSection {
   trainer::OrphanRule orphans = trainer::OrphanRule::kFrozen;
   trainer::LateRule late = trainer::LateRule::kDrop;
   double staleness_power = 0;
+  TrustSection trust;
 };
 
 enum class Fidelity { kIdeal, kFluid, kHybrid, kCoarse, kPacket };

@@ -8,8 +8,10 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "scenarios/cost_builder.h"
 #include "scenarios/scenario_hash.h"
 #include "scenarios/topology_builder.h"
+#include "trainer/data/keyed_random.h"
 
 namespace spes::scenarios {
 
@@ -19,6 +21,37 @@ std::function<sim::Time(std::int64_t)> CodingTime(const Scenario& scenario) {
   return [rate = scenario.nodes.coding_bytes_per_s](std::int64_t bytes) {
     return sim::FromSeconds(static_cast<double>(bytes) / rate);
   };
+}
+
+// All but the evaluation itself.
+trainer::TrustConfig BuildTrust(const Scenario& scenario) {
+  const TrustSection& section = scenario.sync.trust;
+  trainer::TrustConfig trust;
+  trust.norm_bound = section.norm_bound;
+  trust.window = section.window;
+  trust.strikes = section.strikes;
+  trust.margin = section.margin;
+  if (section.held_out > 0) trust.held_out_time = EvaluationTime(scenario, section.held_out);
+  if (scenario.sync.method == SyncMethod::kLocal) {
+    trust.step_size = [optimizer = BuildOptimizer(scenario)](std::int64_t step) {
+      return trainer::LearningRate(optimizer, step);
+    };
+  }
+  return trust;
+}
+
+// The node's group, by its number.
+trainer::PoisonConfig BuildPoison(const Scenario& scenario, int node) {
+  int first = 0;
+  for (const NodeGroup& group : scenario.nodes.groups) {
+    if (node < first + group.count) {
+      trainer::PoisonConfig poison = group.poison;
+      poison.seed = trainer::Key(scenario.seed, node);
+      return poison;
+    }
+    first += group.count;
+  }
+  return {};
 }
 
 // One number at the front of `text`, which is shortened by it.
@@ -135,6 +168,7 @@ trainer::CoordinatorConfig BuildCoordinatorConfig(const Scenario& scenario,
   config.late = sync.late;
   config.staleness_power = sync.staleness_power;
   config.coding_time = CodingTime(scenario);
+  config.trust = BuildTrust(scenario);
   return config;
 }
 
@@ -149,6 +183,7 @@ trainer::PeerConfig BuildPeerConfig(const Scenario& scenario, int node) {
   config.moments = sync.moments;
   config.keep_moments = sync.rotate.moments == trainer::RotatedMoments::kKept;
   config.keep = sync.keep_own;
+  config.poison = BuildPoison(scenario, node);
   return config;
 }
 

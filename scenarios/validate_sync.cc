@@ -23,6 +23,8 @@ class Rules {
     Allocation();
     Rotation();
     LateResults();
+    Trust();
+    Poison();
   }
 
  private:
@@ -196,6 +198,45 @@ class Rules {
     };
     Require(sync.staleness_power == 0 || mean(sync.shared) || mean(sync.experts), "staleness_power",
             "is a weight in means, and nothing is reduced by a mean");
+  }
+
+  void Trust() const {
+    const TrustSection& trust = s_.sync.trust;
+    if (trust.norm_bound == 0 && trust.held_out == 0) return;
+    Require(trust.norm_bound == 0 || trust.norm_bound > 1, "trust.norm_bound",
+            fmt::format("is {:g}, but the others' median itself must be allowed: give more than 1, "
+                        "or 0 for no bound",
+                        trust.norm_bound));
+    Require(trust.norm_bound == 0 || NodeCount(s_) >= 4, "trust.norm_bound",
+            fmt::format("compares each node with at least three others, and there are {} nodes",
+                        NodeCount(s_)));
+    Require(trust.held_out == 0 || s_.sync.method == SyncMethod::kLocal, "trust.held_out",
+            "tries out what nodes have trained; with method data_parallel they send gradients");
+    Require(s_.network.exchange.pattern == sim::ExchangePattern::kCoordinator,
+            trust.norm_bound > 0 ? "trust.norm_bound" : "trust.held_out",
+            fmt::format("is the coordinator's to look after, which does not see what is exchanged "
+                        "by {}",
+                        sim::Name(s_.network.exchange.pattern)));
+  }
+
+  void Poison() const {
+    using trainer::PoisonKind;
+    for (std::size_t g = 0; g < s_.nodes.groups.size(); ++g) {
+      const trainer::PoisonConfig& poison = s_.nodes.groups[g].poison;
+      const std::string key = fmt::format("nodes.groups.{}.poison.", g);
+      const bool has_factor = poison.kind == PoisonKind::kNoise ||
+                              poison.kind == PoisonKind::kSignFlip ||
+                              poison.kind == PoisonKind::kScale;
+      if (poison.factor != 1 && !has_factor) {
+        origins_.Fail(key + "factor", "is of the kinds noise, sign_flip and scale");
+      }
+      if (poison.after > 0 && poison.kind == PoisonKind::kNone) {
+        origins_.Fail(key + "after", "means nothing for nodes that are not poisoned");
+      }
+      if (poison.kind == PoisonKind::kStale && s_.sync.method == SyncMethod::kDataParallel) {
+        origins_.Fail(key + "kind", "cannot be stale with method data_parallel: gradients are not");
+      }
+    }
   }
 
   const Scenario& s_;

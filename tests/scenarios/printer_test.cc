@@ -131,6 +131,7 @@ void ChangeSync(SyncSection& sync) {
              .zstd = 3};
   sync.down = {.kind = trainer::CodecKind::kTopK, .keep = 0.25};
   sync.deadline = sim::Time(12'345'678'901);
+  sync.trust = {.norm_bound = 3.3, .window = 5, .strikes = 2, .held_out = 321, .margin = 0.07};
 }
 
 // Every value that can be changed by itself, changed; awkward numbers and texts among them.
@@ -212,6 +213,9 @@ TEST(Printer, EveryFieldReadsBack) {
   Describe(s, change);
   s.data.tokenizer = trainer::TokenizerKind::kSentencePiece;
   ChangeSync(s.sync);
+  for (NodeGroup& group : s.nodes.groups) {
+    group.poison = {.kind = trainer::PoisonKind::kSignFlip, .factor = 2.1, .after = 3};
+  }
   s.transport.tls = TlsUse::kAuto;
   s.nodes.only_wait = false;
   s.training.optimizer.decay_steps = s.training.optimizer.warmup_steps + 7;

@@ -86,6 +86,33 @@ INSTANTIATE_TEST_SUITE_P(
              "no error"},
         Case{{"sync.codec.up={keep: 0.1}"}, "sync.codec.up"},
         Case{{"sync.codec.down={skip_unchanged: true}"}, "sync.codec.down"},
+        Case{{"sync.trust={norm_bound: 3, window: 4, strikes: 2, held_out: 512, margin: 0.1}"},
+             "no error"},
+        Case{{"sync.trust.norm_bound=1"}, "sync.trust.norm_bound: is 1, but the others' median"},
+        Case{{"nodes.count=3", "sync.trust.norm_bound=3"},
+             "sync.trust.norm_bound: compares each node with at least three others"},
+        Case{{"nodes.count=3", "sync.trust.held_out=100"}, "no error"},
+        Case{{"sync.trust.norm_bound=3", "network.exchange.pattern=ring"}, "exchanged by ring"},
+        Case{{"sync.trust.held_out=9", "network.exchange.pattern=direct"},
+             "sync.trust.held_out: is the coordinator's"},
+        Case{{"sync.method=data_parallel", "sync.every=1", "sync.allocation=all",
+              "sync.trust.norm_bound=3"},
+             "no error"},
+        Case{{"sync.method=data_parallel", "sync.every=1", "sync.allocation=all",
+              "sync.trust.held_out=100"},
+             "sync.trust.held_out: tries out what nodes have trained"},
+        Case{{"nodes.count=0",
+              "nodes.groups=[{count: 3}, {poison: {kind: sign_flip, factor: 2, after: 3}}]"},
+             "no error"},
+        Case{{"nodes.count=0", "nodes.groups=[{count: 3}, {poison: {factor: 2}}]"},
+             "nodes.groups.1.poison.factor: is of the kinds noise"},
+        Case{{"nodes.count=0", "nodes.groups=[{count: 3}, {poison: {kind: nan, factor: 2}}]"},
+             "nodes.groups.1.poison.factor"},
+        Case{{"nodes.count=0", "nodes.groups=[{count: 4, poison: {after: 2}}]"},
+             "nodes.groups.0.poison.after"},
+        Case{{"sync.method=data_parallel", "sync.every=1", "sync.allocation=all", "nodes.count=0",
+              "nodes.groups=[{count: 4, poison: {kind: stale}}]"},
+             "nodes.groups.0.poison.kind: cannot be stale"},
         Case{{"sync.reduction.shared={kind: trimmed_mean, trim: 0.4}"}, "no error"},
         Case{{"sync.reduction.shared={kind: trimmed_mean, trim: 0.5}"}, "trim"}));
 
@@ -107,6 +134,42 @@ TEST(BuildCapacities, MemoryLeavesRoomForExpertsAfterWhatAllNodesNeed) {
                        12.0 * static_cast<double>(table->SharedElements());
   EXPECT_EQ(capacities[0].memory_bytes, 0x1p30 - fixed);
   EXPECT_EQ(capacities[2].memory_bytes, 0x1p31 - fixed);
+}
+
+TEST(BuildTrust, SaysWhatTheKeysSay) {
+  const Scenario s = Parse(
+      With("sync",
+           "{every: 5, trust: {norm_bound: 3, window: 4, strikes: 2, held_out: 600, margin: 0.1}}"),
+      {"nodes.count=4", "nodes.compute.step_time=3 s"});
+  const auto table = trainer::MakeBlockTable(s.model);
+  const trainer::TrustConfig trust = BuildCoordinatorConfig(s, *table).trust;
+  EXPECT_EQ(trust.norm_bound, 3);
+  EXPECT_EQ(trust.window, 4);
+  EXPECT_EQ(trust.strikes, 2);
+  EXPECT_EQ(trust.margin, 0.1);
+  const auto step_tokens = static_cast<double>(s.training.sequences * s.training.context);
+  EXPECT_NEAR(sim::ToSeconds(trust.held_out_time), 600 / step_tokens, 1e-9);
+  EXPECT_EQ(trust.step_size(7), trainer::LearningRate(BuildOptimizer(s), 7));
+  EXPECT_FALSE(trust.held_out) << "that takes the data";
+
+  Scenario flops = s;
+  flops.nodes.compute.kind = trainer::ComputeCost::kFlops;
+  EXPECT_NEAR(sim::ToSeconds(BuildCoordinatorConfig(flops, *table).trust.held_out_time),
+              600 * trainer::TrainingFlopsPerToken(s.model, s.training.context) / 3 /
+                  (s.nodes.compute.device_flops * s.nodes.compute.efficiency),
+              1e-9);
+  EXPECT_FALSE(BuildCoordinatorConfig(Parse(kSmall), *table).trust.on());
+}
+
+TEST(BuildPoison, IsThatOfTheNodesGroup) {
+  const Scenario s = Parse(With(
+      "nodes", "{groups: [{count: 2}, {count: 2, poison: {kind: noise, factor: 3, after: 1}}]}"));
+  EXPECT_EQ(BuildPeerConfig(s, 1).poison.kind, trainer::PoisonKind::kNone);
+  const trainer::PoisonConfig poison = BuildPeerConfig(s, 2).poison;
+  EXPECT_EQ(poison.kind, trainer::PoisonKind::kNoise);
+  EXPECT_EQ(poison.factor, 3);
+  EXPECT_EQ(poison.after, 1);
+  EXPECT_NE(poison.seed, BuildPeerConfig(s, 3).poison.seed);
 }
 
 }  // namespace

@@ -38,7 +38,11 @@ Coordinator::Coordinator(CoordinatorConfig config, Allocation allocation, World 
       recorder_(recorder),
       on_published_(std::move(on_published)),
       members_(static_cast<std::size_t>(allocation_.nodes())),
-      log_(table_, recorder) {
+      log_(table_, recorder),
+      trust_(config_.trust) {
+  if (config_.trust.held_out && config_.update.gradients) {
+    throw std::invalid_argument("trust: gradients are no values that could be tried out");
+  }
   published_.codes.resize(published_.world.blocks.size());
   published_.moments.resize(published_.world.blocks.size());
   if (!config_.charge) {
@@ -58,6 +62,12 @@ void Coordinator::OnMessage(NodeId from, const Message& message) {
     return Refuse(
         from, RejectReason::kScenario, 0,
         fmt::format("there is no node {} in a run of {} nodes", from, allocation_.nodes()));
+  }
+  if (!member(from).quarantine.empty()) {
+    if (std::holds_alternative<Join>(message) || std::holds_alternative<Offer>(message)) {
+      Refuse(from, RejectReason::kDistrusted, 0, member(from).quarantine);
+    }
+    return;
   }
   if (const auto* join = std::get_if<Join>(&message)) return On(from, *join);
   const MemberState state = member(from).state;
@@ -98,7 +108,8 @@ void Coordinator::BeginRound() {
   decoded_bytes_ = 0;
   last_rejection_.clear();
   log_.Begin(round, plan, NowSeconds());
-  for (const auto& [from, offer] : std::exchange(for_next_, {})) Accept(from, offer);
+  TryPublished();
+  for (auto& [from, offer] : std::exchange(for_next_, {})) Take(from, std::move(offer));
   SendOrders();
   ArmDeadline();
   MaybeCloseRound();
@@ -125,7 +136,7 @@ void Coordinator::OnDeadline() {
 void Coordinator::SendOrders() {
   for (NodeId node = 0; node < allocation_.nodes(); ++node) {
     const bool waits = member(node).state == MemberState::kIdle;
-    if (waits && (!reduction_ || !settled_[static_cast<std::size_t>(node)])) SendOrder(node);
+    if (waits && (!reduction_ || !HasOffered(node))) SendOrder(node);
   }
 }
 
@@ -181,7 +192,7 @@ void Coordinator::SendOrder(NodeId to) {
 
 void Coordinator::On(NodeId from, Offer m) {
   Member& peer = member(from);
-  auto fault = DecodeOffer(peer, m);
+  auto fault = DecodeOffer(config_.offered, peer.asked, peer.base, *table_, m);
   if (!fault) fault = CheckOffer(m, order_.span, peer.asked, *table_);
   // What is not of this model has no size that could be counted.
   const bool sized = !fault || fault->reason != RejectReason::kUnexpected;
@@ -219,27 +230,9 @@ void Coordinator::On(NodeId from, Offer m) {
     ++log_.record.rejected;
     reduction_->Exclude(from);
   } else {
-    Accept(from, m);
+    Take(from, std::move(m));
   }
   MaybeCloseRound();
-}
-
-// Reads what has come over a wire as codes.
-std::optional<OfferFault> Coordinator::DecodeOffer(const Member& peer, Offer& offer) const {
-  for (std::size_t i = 0; i < offer.blocks.size(); ++i) {
-    OfferedBlock& block = offer.blocks[i];
-    if (block.data || !block.code) continue;
-    const auto asked = std::lower_bound(peer.asked.begin(), peer.asked.end(), block.id);
-    if (asked == peer.asked.end() || *asked != block.id) break;  // CheckOffer says what is wrong
-    const auto k = static_cast<std::size_t>(asked - peer.asked.begin());
-    try {
-      block.data = Decode(config_.offered, table_->dtype(), (*table_)[block.id], *block.code,
-                          peer.base.empty() ? nullptr : peer.base[k].get());
-    } catch (const std::invalid_argument& error) {
-      return OfferFault{RejectReason::kUnexpected, error.what()};
-    }
-  }
-  return std::nullopt;
 }
 
 // Its round went on without it.
@@ -252,8 +245,8 @@ void Coordinator::OnLate(NodeId from, const Offer& m, bool usable) {
     if (counts) for_next_.emplace_back(from, m);
     return;
   }
-  if (counts && reduction_ && !settled_[static_cast<std::size_t>(from)]) {
-    Accept(from, m);
+  if (counts && reduction_ && !HasOffered(from)) {
+    Take(from, m);
     return MaybeCloseRound();
   }
   const Counted before = down_so_far_;
@@ -261,13 +254,12 @@ void Coordinator::OnLate(NodeId from, const Offer& m, bool usable) {
   CountDown(before);
 }
 
-// A result that counts in the round at hand.
-void Coordinator::Accept(NodeId from, const Offer& m) {
+// A result that counts in the round at hand. `squares`: see RoundLog::Accept.
+void Coordinator::Accept(NodeId from, const Offer& m, std::span<const double> squares) {
   Member& peer = member(from);
   settled_[static_cast<std::size_t>(from)] = true;
   peer.record.arrived = 1;
-  peer.record.drift = log_.Accept(m, published_.world, config_.update.gradients.has_value());
-  peer.contributed = order_.span.round;
+  peer.record.drift = log_.Accept(m, squares, config_.update.gradients.has_value());
   std::vector<NodeBlock> blocks;
   for (const OfferedBlock& block : m.blocks) {
     blocks.push_back({block.id, block.data, block.moments});
@@ -281,16 +273,22 @@ void Coordinator::Accept(NodeId from, const Offer& m) {
 // The round's rule: everyone who is alive, or a quorum, or whoever has arrived by the deadline.
 void Coordinator::MaybeCloseRound() {
   if (!reduction_ || closing_) return;
-  bool everyone = true;
-  for (std::size_t i = 0; i < members_.size(); ++i) {
-    const MemberState state = members_[i].state;
-    if (state == MemberState::kTraining || (state == MemberState::kMissing && !settled_[i])) {
+  const int undecided = Undecided();
+  bool everyone = undecided == static_cast<int>(looked_.size());
+  for (NodeId node = 0; node < allocation_.nodes(); ++node) {
+    const MemberState state = member(node).state;
+    if (state == MemberState::kTraining || (state == MemberState::kMissing && !HasOffered(node))) {
       everyone = false;
     }
   }
-  const bool enough = config_.quorum > 0 && log_.record.arrived >= config_.quorum;
-  const bool overdue = deadline_passed_ && log_.record.arrived > 0;
-  if (!everyone && !enough && !overdue) return;
+  const auto over = [&](int arrived) {
+    const bool enough = config_.quorum > 0 && arrived >= config_.quorum;
+    const bool overdue = deadline_passed_ && arrived > 0;
+    return everyone || enough || overdue;
+  };
+  if (!over(log_.record.arrived + undecided)) return;
+  JudgeUndecided();
+  if (!over(log_.record.arrived)) return;
   if (log_.record.arrived == 0) {
     // Where nodes are waited for one may still come back, whoever else is lost.
     if (last_rejection_.empty() && config_.patience > sim::Time{0}) return;
@@ -306,6 +304,8 @@ void Coordinator::MaybeCloseRound() {
 void Coordinator::CloseRound() {
   closing_ = true;
   if (deadline_timer_) runtime_.Cancel(*std::exchange(deadline_timer_, std::nullopt));
+  LeaveUntried();
+  EndTrust();
   for (NodeId node = 0; node < allocation_.nodes(); ++node) {
     if (!settled_[static_cast<std::size_t>(node)]) reduction_->Exclude(node);
   }

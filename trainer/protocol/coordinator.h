@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "trainer/protocol/round_log.h"
 #include "trainer/protocol/runtime.h"
 #include "trainer/protocol/schedule.h"
+#include "trainer/protocol/trust.h"
 #include "trainer/protocol/wire_size.h"
 #include "trainer/protocol/world_update.h"
 #include "trainer/sync/allocation.h"
@@ -61,6 +63,7 @@ struct CoordinatorConfig {
   LateRule late = LateRule::kDrop;
   // A result that is s rounds late counts (1 + s)^−power of a timely one in a mean.
   double staleness_power = 0;
+  TrustConfig trust = {};
   // Charged for writing down or reading back so many bytes of values; empty: nothing.
   std::function<sim::Time(std::int64_t bytes)> coding_time;
   // Bytes that count for a message between the coordinator and the node; empty: its own.
@@ -116,6 +119,10 @@ class Coordinator {
 
   // All steps are done, and every live peer knows it.
   bool finished() const;
+  // Why nothing of this node is taken any more; empty: it is trusted.
+  const std::string& quarantine(NodeId node) const {
+    return members_[static_cast<std::size_t>(node)].quarantine;
+  }
   const World& world() const { return published_.world; }
   std::int32_t round() const { return committed_round_; }  // the last published
   std::int64_t step() const { return committed_step_; }
@@ -142,6 +149,7 @@ class Coordinator {
     std::int32_t contributed = 0;  // the last round that this incarnation contributed to
     HeldBlocks held;
     std::vector<BlockId> trains;  // as it was told
+    std::string quarantine;       // see NodeStanding
     std::optional<Runtime::TimerId> patience;
     // What the codes in its next offer are from; empty where it codes without.
     std::vector<SharedBuffer> base;    // [asked]
@@ -152,6 +160,16 @@ class Coordinator {
     std::int64_t up_bytes = 0;         // of its order, damaged uploads included
     analysis::NodeRoundRecord record;  // of its last result, until an update answers it
     std::map<Version, analysis::NodeRoundRecord> unconfirmed;  // by update, until it is applied
+  };
+  // A result of the round at hand that is not settled: it is tried out, or waits to be judged.
+  struct Looked {
+    Offer offer;
+    std::uint64_t incarnation = 0;  // that sent it
+    std::vector<double> squares;    // as RoundLog::Accept has them
+    Evidence evidence;
+    std::uint64_t trial = 0;     // the number of its trial
+    std::optional<double> loss;  // of the world with its blocks
+    bool undecided = false;      // waits to be judged
   };
   // Bytes that were sent, and the values and moments among them.
   struct Counted {
@@ -167,6 +185,20 @@ class Coordinator {
   void GiveUp(NodeId node, const std::string& reason);
   void StopWaiting(Member& peer);
   Allocation WithoutTheLost() const;
+  // In coordinator_trust.cc.
+  void Take(NodeId from, Offer m);
+  void TryPublished();
+  void TryOut(NodeId from);
+  void Weigh(NodeId from);
+  void AcceptLooked(NodeId from, const Looked& looked);
+  bool HasOffered(NodeId node) const;
+  int Undecided() const;
+  void JudgeUndecided();
+  void LeaveUntried();
+  void EndTrust();
+  void Quarantine(NodeId node, const std::string& reason);
+  std::vector<double> Reach(const Offer& m) const;
+  sim::Time HeldOutTime();
   // In coordinator_resume.cc.
   void Resume(CoordinatorState state);
   CoordinatorState StateNow() const;
@@ -180,8 +212,7 @@ class Coordinator {
   void OnDeadline();
   RoundOrder OrderFor(NodeId to, Member& peer);
   void OnLate(NodeId from, const Offer& m, bool usable);
-  std::optional<OfferFault> DecodeOffer(const Member& peer, Offer& offer) const;
-  void Accept(NodeId from, const Offer& m);
+  void Accept(NodeId from, const Offer& m, std::span<const double> squares);
   void MaybeCloseRound();
   void CloseRound();
   void Publish(const WorldUpdate& update);
@@ -228,6 +259,12 @@ class Coordinator {
   std::vector<std::pair<NodeId, Offer>> for_next_;  // late results that came while it was closing
   RoundLog log_;
   std::string last_rejection_;
+
+  Trust trust_;
+  std::map<NodeId, Looked> looked_;       // of the round at hand
+  std::optional<double> published_loss_;  // on the same held-out text
+  std::uint64_t trials_ = 0;              // so far
+  sim::Time trials_end_{0};               // of those that were charged so far
 };
 
 }  // namespace spes::trainer

@@ -44,7 +44,7 @@ void Coordinator::On(NodeId from, const Join& m) {
     return MaybeBegin();
   }
   // A latecomer takes part in the round at hand, unless it has been part of it before.
-  if (closing_ || (reduction_ && settled_[static_cast<std::size_t>(from)])) return;
+  if (closing_ || (reduction_ && HasOffered(from))) return;
   const Counted before = down_so_far_;
   SendOrder(from);
   CountDown(before);

@@ -21,13 +21,14 @@ CoordinatorState Coordinator::StateNow() const {
   state.initial_hash = initial_hash_;
   state.world = published_.world;
   state.moments = published_.moments;
-  state.nodes.resize(members_.size());
+  for (const Member& each : members_) state.nodes.push_back({each.quarantine});
   for (int node = 0; node < configured_.nodes(); ++node) {
     state.allocation.push_back(configured_.blocks(node));
   }
   state.load = log_.load();
   state.delivered = log_.delivered();
   state.updater = updater_.State();
+  state.norms = trust_.State();
   return state;
 }
 
@@ -50,7 +51,8 @@ void Coordinator::Resume(CoordinatorState state) {
   require(state.scenario_hash == config_.scenario_hash, "it is of another scenario");
   require(state.world.table == table_, "its world is of another model");
   require(state.round >= 0 && state.round <= schedule_.rounds(), "it has more rounds than the run");
-  require(state.allocation.size() == members_.size(), "it has another number of nodes");
+  require(state.allocation.size() == members_.size() && state.nodes.size() == members_.size(),
+          "it has another number of nodes");
   require(state.moments.size() == published_.moments.size(), "its moments are of another model");
   config_.run = state.run;
   committed_round_ = state.round;
@@ -68,6 +70,12 @@ void Coordinator::Resume(CoordinatorState state) {
     }
   }
   configured_ = allocation_ = Allocation(first_allocation_.nodes(), std::move(trainers));
+  for (std::size_t node = 0; node < members_.size(); ++node) {
+    if (state.nodes[node].quarantine.empty()) continue;
+    members_[node].quarantine = std::move(state.nodes[node].quarantine);
+    members_[node].state = MemberState::kLost;
+  }
+  trust_.Restore(state.norms);
   log_.Restore(std::move(state.load), std::move(state.delivered));
   updater_.Restore(std::move(state.updater));
   if (!AllStepsDone()) return;

@@ -3,9 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 namespace spes::trainer {
+
+std::optional<OfferFault> DecodeOffer(const CodecConfig& codec, const std::vector<BlockId>& asked,
+                                      const std::vector<SharedBuffer>& base,
+                                      const BlockTable& table, Offer& offer) {
+  for (OfferedBlock& block : offer.blocks) {
+    if (block.data || !block.code) continue;
+    const auto found = std::lower_bound(asked.begin(), asked.end(), block.id);
+    if (found == asked.end() || *found != block.id) break;  // CheckOffer says what is wrong
+    const auto k = static_cast<std::size_t>(found - asked.begin());
+    try {
+      block.data = Decode(codec, table.dtype(), table[block.id], *block.code,
+                          base.empty() ? nullptr : base[k].get());
+    } catch (const std::invalid_argument& error) {
+      return OfferFault{RejectReason::kUnexpected, error.what()};
+    }
+  }
+  return std::nullopt;
+}
 
 std::optional<OfferFault> CheckOffer(const Offer& offer, const RoundSpan& span,
                                      const std::vector<BlockId>& asked, const BlockTable& table) {

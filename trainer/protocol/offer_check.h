@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trainer/protocol/messages.h"
+#include "trainer/sync/codec.h"
 
 namespace spes::trainer {
 
@@ -13,6 +14,12 @@ struct OfferFault {
   RejectReason reason = RejectReason::kUnexpected;
   std::string detail;  // one line
 };
+
+// Reads what has come over a wire as codes, if anything. `asked` (ascending) and `base` [asked]:
+// what the codes are from; empty where they are from nothing. Why they cannot be read, if so.
+std::optional<OfferFault> DecodeOffer(const CodecConfig& codec, const std::vector<BlockId>& asked,
+                                      const std::vector<SharedBuffer>& base,
+                                      const BlockTable& table, Offer& offer);
 
 // Why an offer cannot be used, if so: other steps of the same round than `span` has, blocks other
 // than `asked` (ascending), sizes other than the table's, a checksum that does not match, a value

@@ -51,8 +51,12 @@ Peer::Peer(PeerConfig config, Node& node, const World& start, Runtime& runtime,
       stop_(stop),
       trains_(node.trainable()),
       held_(start.blocks.size(), 0) {
-  if (!NeedsBase(config_.codec) && !(config_.decodes && NeedsBase(config_.published))) return;
+  if (!NeedsBase(config_.codec) && !(config_.decodes && NeedsBase(config_.published)) &&
+      !Poisons()) {
+    return;
+  }
   for (const PublishedBlock& block : start.blocks) base_.push_back(block.data);
+  if (Poisons()) start_ = base_;
 }
 
 void Peer::Start() {
@@ -144,7 +148,7 @@ void Peer::AdoptOffered(const Update& m) {
     held_[static_cast<std::size_t>(block.id)] = m.version;
     if (!block.data) continue;
     if (!base_.empty()) base_[static_cast<std::size_t>(block.id)] = block.data;
-    if (block.code || order_.ahead > 0) adopt_.push_back({block.id, block.data});
+    if (block.code || order_.ahead > 0 || Poisons()) adopt_.push_back({block.id, block.data});
   }
 }
 
@@ -260,6 +264,11 @@ void Peer::Fill(Offer& offer, const RoundOrder& order) {
         (order.moments == MomentsSent::kExperts && spec.kind == BlockKind::kExpert);
     NodeBlock block = std::move(node_.Read({&id, 1}, moments).front());
     OfferedBlock offered{id, 0, std::move(block.data), nullptr, std::move(block.moments)};
+    if (Poisons()) {
+      const auto i = static_cast<std::size_t>(id);
+      offered.data = Poisoned(config_.poison, order.span.round, id, *table_, offered.data,
+                              config_.gradients ? nullptr : base_[i].get(), start_[i]);
+    }
     if (!IsPlain(config_.codec)) {
       Buffer* residual = residuals_.Of(config_.codec, *table_, id);
       const Buffer* base = base_.empty() ? nullptr : base_[static_cast<std::size_t>(id)].get();
@@ -325,6 +334,12 @@ void Peer::On(const Reject& m) {
     state_ = PeerState::kRefused;
     throw std::runtime_error(
         fmt::format("the coordinator refuses node {}: {}", config_.node, m.detail));
+  }
+  // Of no round is word that nothing of it is taken any more.
+  if (m.reason == RejectReason::kDistrusted && m.round == 0) {
+    state_ = PeerState::kRefused;
+    refusal_ = m.detail;
+    return;
   }
   if (m.reason == RejectReason::kNotMember) {
     if (state_ != PeerState::kJoining) Rejoin();

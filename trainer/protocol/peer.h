@@ -13,6 +13,7 @@
 #include "trainer/node.h"
 #include "trainer/protocol/messages.h"
 #include "trainer/protocol/peer_store.h"
+#include "trainer/protocol/poison.h"
 #include "trainer/protocol/runtime.h"
 #include "trainer/protocol/saved_peer.h"
 #include "trainer/sync/codec.h"
@@ -40,6 +41,7 @@ struct PeerConfig {
   bool keep_moments = false;   // of blocks that it trains no more, for when they come back
   double keep = 0;             // share of its own value that remains when it adopts a published one
   bool gradients = false;      // the node offers gradients, which are not part of its state
+  PoisonConfig poison = {};    // what it sends in place of what it has trained
   PeerStore* store = nullptr;  // where it keeps what survives it; null: nothing does
   sim::Time rejoin_after{5'000'000'000};  // from the loss of the coordinator to joining again
 };
@@ -65,6 +67,8 @@ class Peer {
   void Rejoin();
 
   PeerState state() const { return state_; }
+  // Why the coordinator trusts this peer no more; empty: it does. Its state is kRefused then.
+  const std::string& refusal() const { return refusal_; }
   std::int32_t round() const { return order_.span.round; }  // of the last order; 0: none yet
 
  private:
@@ -83,6 +87,7 @@ class Peer {
   sim::Time CodingTime(std::int64_t bytes) const;
   TrainResult Train(std::int64_t first_step, int steps, const std::vector<double>& step_end_s);
   void Fill(Offer& offer, const RoundOrder& order);
+  bool Poisons() const { return config_.poison.kind != PoisonKind::kNone; }
   std::vector<BlockId> AskedBlocks(const RoundOrder& order) const;
   // In peer_restore.cc.
   SavedPeer Snapshot() const;
@@ -98,6 +103,7 @@ class Peer {
   Runtime& runtime_;
   const std::atomic<bool>& stop_;
   PeerState state_ = PeerState::kJoining;
+  std::string refusal_;
 
   bool busy_ = false;                 // a computation is under way
   std::optional<RoundOrder> queued_;  // the order that follows it
@@ -132,7 +138,8 @@ class Peer {
 
   // What the next offer is coded from, and what coding has lost so far. Touched by computations,
   // and by messages only while none codes.
-  std::vector<SharedBuffer> base_;  // [block]; empty where no codec needs them
+  std::vector<SharedBuffer> base_;   // [block]; empty where nothing needs them
+  std::vector<SharedBuffer> start_;  // [block]: of a peer that poisons; otherwise empty
   Residuals residuals_;
 };
 

@@ -39,7 +39,7 @@ void RoundLog::Restore(std::vector<double> load, std::vector<Version> delivered)
   delivered_ = std::move(delivered);
 }
 
-double RoundLog::Accept(const Offer& offer, const World& world, bool gradients) {
+double RoundLog::Accept(const Offer& offer, std::span<const double> squared_moves, bool gradients) {
   ++record.arrived;
   for (const analysis::StepRecord& step : offer.steps) {
     recorder_.Record(step);
@@ -58,10 +58,9 @@ double RoundLog::Accept(const Offer& offer, const World& world, bool gradients) 
   record.up_moment_bytes += parts.moments;
   if (gradients) return square_drift_ = kNotANumber;
   double shared = 0, experts = 0;
-  for (const OfferedBlock& block : offer.blocks) {
-    const double square = SquaredDistance(
-        table_->dtype(), *world.blocks[static_cast<std::size_t>(block.id)].data, *block.data);
-    ((*table_)[block.id].kind == BlockKind::kExpert ? experts : shared) += square;
+  for (std::size_t i = 0; i < offer.blocks.size(); ++i) {
+    const bool expert = (*table_)[offer.blocks[i].id].kind == BlockKind::kExpert;
+    (expert ? experts : shared) += squared_moves[i];
   }
   square_drift_ += shared;
   return std::sqrt(shared + experts);

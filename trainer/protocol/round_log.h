@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "analysis/recorder.h"
@@ -21,9 +22,10 @@ class RoundLog {
   // The round that begins now has nothing yet.
   void Begin(std::int32_t round, const RoundPlan& plan, double now_s);
 
-  // A result counts: records its steps. Returns how far its node has moved from `world`:
-  // ‖own − world‖₂ over the blocks offered; NaN for `gradients`.
-  double Accept(const Offer& offer, const World& world, bool gradients);
+  // A result counts: records its steps. `squared_moves` [block of the offer]: ‖own − world‖₂².
+  // Returns how far its node has moved from the world: ‖own − world‖₂ over the blocks offered; NaN
+  // for `gradients`.
+  double Accept(const Offer& offer, std::span<const double> squared_moves, bool gradients);
 
   // What went to the peers for this round.
   void CountDown(std::int64_t bytes, const WireParts& parts);

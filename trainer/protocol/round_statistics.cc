@@ -38,6 +38,15 @@ double SquaredDistance(DType dtype, const Buffer& a, const Buffer& b) {
   return dtype == DType::kFloat32 ? Square<float>(a, b) : Square<double>(a, b);
 }
 
+std::vector<double> SquaredMoves(const Offer& offer, const World& world) {
+  std::vector<double> squares;
+  for (const OfferedBlock& block : offer.blocks) {
+    const Buffer& from = *world.blocks[static_cast<std::size_t>(block.id)].data;
+    squares.push_back(SquaredDistance(world.table->dtype(), from, *block.data));
+  }
+  return squares;
+}
+
 std::vector<double> UpdateNorms(const World& before, const World& after) {
   std::vector<double> norms(before.blocks.size(), 0.0);
   for (std::size_t i = 0; i < norms.size(); ++i) {

@@ -5,6 +5,7 @@
 
 #include "analysis/records.h"
 #include "trainer/node.h"
+#include "trainer/protocol/messages.h"
 #include "trainer/protocol/world_update.h"
 #include "trainer/sync/allocation.h"
 #include "trainer/sync/world.h"
@@ -13,6 +14,9 @@ namespace spes::trainer {
 
 // ‖a − b‖₂², added in double. Buffers of one size.
 double SquaredDistance(DType dtype, const Buffer& a, const Buffer& b);
+
+// For each block of the offer ‖own − world‖₂², in double.
+std::vector<double> SquaredMoves(const Offer& offer, const World& world);
 
 // ‖after − before‖₂ for each block, in double.
 std::vector<double> UpdateNorms(const World& before, const World& after);
