@@ -93,7 +93,7 @@ struct MemberStatus {
   std::int32_t contributed = 0;  // the last round that its result was part of, since it joined
 };
 inline constexpr std::string_view kMemberStates[] = {"absent",   "missing",  "lost", "idle",
-                                                     "training", "released", "gone"};
+                                                     "training", "released", "gone", "quarantined"};
 
 // A state machine over Runtime. Every time and order of arrival gives the same world as long as the
 // same nodes contribute to each round.
@@ -131,7 +131,7 @@ class Coordinator {
   std::vector<MemberStatus> Members() const;  // [node]
 
  private:
-  // Named in kMemberStates.
+  // Named in kMemberStates, whose last is that of a member with a quarantine.
   enum class MemberState {
     kAbsent,    // has not joined yet
     kMissing,   // cannot be reached; it is waited for

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "trainer/protocol/coordinator.h"
@@ -136,7 +137,10 @@ CoordinatorPhase Coordinator::phase() const {
 std::vector<MemberStatus> Coordinator::Members() const {
   std::vector<MemberStatus> all;
   for (const Member& each : members_) {
-    all.push_back({kMemberStates[static_cast<std::size_t>(each.state)], each.contributed});
+    const std::string_view state = each.quarantine.empty()
+                                       ? kMemberStates[static_cast<std::size_t>(each.state)]
+                                       : std::rbegin(kMemberStates)[0];
+    all.push_back({state, each.contributed});
   }
   return all;
 }
