@@ -11,11 +11,16 @@ constexpr std::int64_t kSequences = 16;  // evaluated at once
 constexpr std::size_t kMostPending = 4;  // rounds
 }  // namespace
 
-Evaluations::Evaluations(trainer::ModelConfig model,
+Evaluations::Evaluations(trainer::ModelConfig model, std::string device,
                          std::shared_ptr<const trainer::Dataset> dataset, std::int64_t context,
                          trainer::ComputePool& pool, analysis::Recorder& recorder,
                          const std::atomic<bool>& stop)
-    : model_(model), dataset_(std::move(dataset)), pool_(pool), recorder_(recorder), stop_(stop) {
+    : model_(model),
+      device_(std::move(device)),
+      dataset_(std::move(dataset)),
+      pool_(pool),
+      recorder_(recorder),
+      stop_(stop) {
   for (int d = 0; d < dataset_->domains(); ++d) {
     held_out_.push_back(std::make_shared<const std::vector<trainer::Batch>>(
         dataset_->HeldOut(d, kSequences, context)));
@@ -41,7 +46,7 @@ void Evaluations::Submit(const trainer::PublishedRound& published) {
     pending.done =
         pool_.Submit(sim::kNever, [this, world = published.world, result = pending.result,
                                    batches = held_out_[static_cast<std::size_t>(d)]] {
-          *result = trainer::Evaluate(model_, world, *batches, stop_);
+          *result = trainer::Evaluate(model_, world, *batches, stop_, device_);
         });
     pending_.push_back(std::move(pending));
   }

@@ -5,6 +5,7 @@
 #include <deque>
 #include <future>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "analysis/recorder.h"
@@ -19,9 +20,11 @@ namespace spes::app {
 // the order of the rounds. Used from one thread.
 class Evaluations {
  public:
-  // Reference arguments must outlive the object, which must outlive the pool's jobs.
-  Evaluations(trainer::ModelConfig model, std::shared_ptr<const trainer::Dataset> dataset,
-              std::int64_t context, trainer::ComputePool& pool, analysis::Recorder& recorder,
+  // On `device`, in the model's own type. Reference arguments must outlive the object, which must
+  // outlive the pool's jobs.
+  Evaluations(trainer::ModelConfig model, std::string device,
+              std::shared_ptr<const trainer::Dataset> dataset, std::int64_t context,
+              trainer::ComputePool& pool, analysis::Recorder& recorder,
               const std::atomic<bool>& stop);
 
   void Submit(const trainer::PublishedRound& published);
@@ -38,6 +41,7 @@ class Evaluations {
   };
 
   trainer::ModelConfig model_;
+  std::string device_;
   std::shared_ptr<const trainer::Dataset> dataset_;
   trainer::ComputePool& pool_;
   analysis::Recorder& recorder_;

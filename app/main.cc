@@ -33,7 +33,7 @@ int Main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("spes-sim ") + spes::analysis::ProgramVersion());
   app.require_subcommand(0, 1);
 
-  std::string path, output, seed, workers;
+  std::string path, output, seed, workers, devices;
   std::vector<std::string> overrides;
   bool quiet = false, print = false;
   app.add_option("SCENARIO", path, "YAML file of the run");
@@ -44,6 +44,8 @@ int Main(int argc, char** argv) {
       ->type_name("RUN.h5");
   app.add_option("--workers", workers, "Threads that train; results do not depend on it")
       ->type_name("N");
+  app.add_option("--devices", devices, "What models are computed on: cpu, or cuda:0,cuda:1 …")
+      ->type_name("LIST");
   app.add_option("--seed", seed, "Seed of everything random")->type_name("S");
   app.add_flag("--quiet", quiet, "No progress and no summary");
   std::string transport, serve, join;
@@ -106,6 +108,7 @@ int Main(int argc, char** argv) {
   if (path.empty()) return Report("which scenario? Give a YAML file; see --help", kUsersMistake);
   if (!output.empty()) overrides.push_back("output.log=" + output);
   if (!workers.empty()) overrides.push_back("workers=" + workers);
+  if (!devices.empty()) overrides.push_back("devices=[" + devices + "]");
   if (!seed.empty()) overrides.push_back("seed=" + seed);
   const bool real = !serve.empty() || !join.empty();
   if (!serve.empty() && !join.empty()) {

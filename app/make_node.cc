@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "scenarios/sync_builder.h"
-#include "trainer/model_node.h"
+#include "trainer/devices.h"
 #include "trainer/wait_node.h"
 
 namespace spes::app {
@@ -13,6 +13,7 @@ std::unique_ptr<trainer::Node> MakeNode(const scenarios::Scenario& scenario,
                                         const trainer::Dataset& dataset,
                                         const trainer::Allocation& allocation, int node,
                                         std::shared_ptr<std::atomic<std::int64_t>> steps_done,
+                                        std::shared_ptr<trainer::PublishedTensors> published,
                                         std::function<double(std::int64_t step)> wait_s) {
   if (scenario.nodes.only_wait) {
     return trainer::MakeWaitNode(world, allocation.blocks(node),
@@ -25,6 +26,9 @@ std::unique_ptr<trainer::Node> MakeNode(const scenarios::Scenario& scenario,
   config.sequences = scenario.training.sequences;
   config.micro_sequences = scenario.training.micro_sequences;
   config.context = scenario.training.context;
+  config.devices = trainer::DevicesOfNode(scenario.devices, scenario.nodes.devices_per_node, node);
+  config.compute = scenario.training.compute_dtype;
+  config.published = std::move(published);
   config.candidates = scenario.training.candidates;
   config.routing_bias = scenario.training.routing_bias;
   config.routing_bias_length = scenario.training.routing_bias_length;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "scenarios/sync_builder.h"
+#include "trainer/devices.h"
 #include "trainer/model/config.h"
 #include "trainer/protocol/schedule.h"
 
@@ -72,21 +73,28 @@ Kinds ProcessKinds(const scenarios::Scenario& scenario, const trainer::Allocatio
   const std::int64_t rows = scenario.training.micro_sequences > 0
                                 ? scenario.training.micro_sequences
                                 : scenario.training.sequences;
+  // What is computed on GPUs lies there. A node's further replicas have values of their own, and
+  // every one of them its gradients and activations.
+  const bool here = std::ranges::all_of(
+      scenario.devices, [](const std::string& d) { return !trainer::ParseDevice(d).cuda; });
+  const std::int64_t replicas = here ? scenario.nodes.devices_per_node : 0;
+  const bool half = scenario.training.compute_dtype == trainer::ComputeType::kBFloat16;
   Kinds kinds{
       {"program", start.program_bytes},
       {"data", start.data_bytes},
       {"world", world},
       {"next world", world},
-      {"nodes' own values", all},
-      {"nodes' moments", gradients ? 0 : 2 * all},
-      {"moments of experts trained before", aside},
+      {"nodes' own values", replicas * all},
+      {"nodes' moments", gradients || !here ? 0 : 2 * all},
+      {"moments of experts trained before", here ? aside : 0},
+      {"bfloat16 copies of the world", here && half ? world / 2 : 0},
       {"uploads", moments_travel ? 3 * all : all},
       {"published moments", sync.moments == trainer::MomentsRule::kAveraged ? 2 * world
                             : moments_travel ? 2 * (world - element * table.SharedElements())
                                              : 0},
-      {"gradients of workers", workers * largest},
+      {"gradients of workers", workers * (replicas > 1 ? replicas + 1 : replicas) * largest},
       {"activations of workers",
-       workers * element *
+       workers * replicas * element *
            trainer::ActivationElements(scenario.model, rows * scenario.training.context)},
       {"coordinator's optimiser and residuals", state},
       {"nodes' coding residuals", trainer::KeepsResidual(sync.up) ? all : 0},

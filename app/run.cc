@@ -33,6 +33,7 @@
 #include "scenarios/sync_builder.h"
 #include "scenarios/topology_builder.h"
 #include "trainer/checkpoint/world_file.h"
+#include "trainer/model/cuda_library.h"
 #include "trainer/model_node.h"
 
 namespace spes::app {
@@ -167,8 +168,9 @@ RunOfScenario::RunOfScenario(scenarios::Scenario scenario, const RunOptions& opt
       std::vector<analysis::Recorder*>{summary_.get(), &events_});
   events_.SetLastRound(schedule.rounds());
   events_.SetRound(std::min(resumed_after_.value_or(0) + 1, schedule.rounds()));
-  evaluations_ = std::make_unique<Evaluations>(
-      scenario_.model, dataset_, scenario_.training.context, pool_, *recorder_, stop_);
+  evaluations_ =
+      std::make_unique<Evaluations>(scenario_.model, scenario_.devices.front(), dataset_,
+                                    scenario_.training.context, pool_, *recorder_, stop_);
   try {
     if (!scenario_.transport.status.empty()) MakeStatus(scenario_hash, schedule.rounds());
     MakeEngine(scenario_hash, std::move(opened.durability));
@@ -372,6 +374,7 @@ int Run(scenarios::Scenario scenario, const RunOptions& options) {
   trainer::InitLibTorch();
   EventLog events(options.log, trainer::kCoordinator);
   try {
+    trainer::RequireDevices(scenario.devices);
     return RunOfScenario(std::move(scenario), options, events).Run();
   } catch (const std::exception& error) {
     events.Say(EventLevel::kError, "failed", error.what());

@@ -13,6 +13,7 @@
 #include "scenarios/exchange.h"
 #include "scenarios/sync_builder.h"
 #include "scenarios/topology_builder.h"
+#include "trainer/model_node.h"
 
 namespace spes::app {
 
@@ -44,6 +45,7 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
   const std::string world_hash = trainer::WorldHash(world);
   config.run = durability.run;
   config.journal = std::move(durability.journal);
+  const auto on_devices = trainer::MakePublishedTensors();
 
   coordinator_ = std::make_unique<trainer::Coordinator>(
       config, allocation_, world, runtime_.endpoint(trainer::kCoordinator), recorder,
@@ -59,7 +61,8 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
         coordinator_->OnLost(peer, reason);
       });
   for (trainer::NodeId node = 0; node < allocation_.nodes(); ++node) {
-    nodes_.push_back(MakeNode(scenario, world, dataset, allocation_, node, steps_done_));
+    nodes_.push_back(
+        MakeNode(scenario, world, dataset, allocation_, node, steps_done_, on_devices));
     trainer::PeerConfig peer = scenarios::BuildPeerConfig(scenario, node);
     peer.scenario_hash = config.scenario_hash;
     peer.world_hash = world_hash;
@@ -93,7 +96,7 @@ void Calibrate(scenarios::Scenario& scenario, const trainer::World& world,
   if (scenario.nodes.compute.kind != trainer::ComputeCost::kMeasured) return;
   const trainer::Allocation allocation = scenarios::BuildAllocation(scenario, *world.table);
   const std::atomic<bool> stop{false};
-  const auto node = MakeNode(scenario, world, dataset, allocation, 0, nullptr);
+  const auto node = MakeNode(scenario, world, dataset, allocation, 0, nullptr, nullptr);
   const trainer::TrainResult result = node->TrainSteps(1, 4, stop);
   double shortest = result.steps[1].wall_s;
   for (std::size_t i = 2; i < result.steps.size(); ++i) {

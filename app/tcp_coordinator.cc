@@ -80,8 +80,8 @@ TcpCoordinator::~TcpCoordinator() = default;
 void TcpCoordinator::AddNode(const scenarios::Scenario& scenario, const ServeSetup& setup,
                              const trainer::World& world, const trainer::Dataset& dataset, int node,
                              const std::string& folder) {
-  nodes_.push_back(
-      MakeNode(scenario, world, dataset, allocation_, node, nullptr, WaitSeconds(scenario, node)));
+  nodes_.push_back(MakeNode(scenario, world, dataset, allocation_, node, nullptr, on_devices_,
+                            WaitSeconds(scenario, node)));
   trainer::PeerStore* store = nullptr;
   if (!folder.empty()) {
     stores_.push_back(OpenNodeStore(folder, node));

@@ -11,6 +11,7 @@
 #include "app/engine.h"
 #include "scenarios/scenario.h"
 #include "trainer/data/dataset.h"
+#include "trainer/model_node.h"
 #include "trainer/protocol/peer.h"
 #include "trainer/runtime/compute_pool.h"
 #include "trainer/runtime/local_hub.h"
@@ -60,6 +61,7 @@ class TcpCoordinator final : public Engine {
   std::unique_ptr<trainer::TcpServer> server_;
   trainer::LocalHub hub_;
   std::unique_ptr<trainer::Coordinator> coordinator_;
+  const std::shared_ptr<trainer::PublishedTensors> on_devices_ = trainer::MakePublishedTensors();
   std::vector<std::unique_ptr<trainer::PeerStore>> stores_;
   std::vector<std::unique_ptr<trainer::Node>> nodes_;
   std::vector<std::unique_ptr<trainer::Peer>> peers_;

@@ -21,6 +21,7 @@
 #include "scenarios/sync_builder.h"
 #include "scenarios/tcp_builder.h"
 #include "scenarios/topology_builder.h"
+#include "trainer/model/cuda_library.h"
 #include "trainer/model_node.h"
 #include "trainer/protocol/wire_size.h"
 #include "trainer/runtime/compute_pool.h"
@@ -119,8 +120,8 @@ int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events
   events.SetNode(id);
   display.Say("let in",
               fmt::format("node {} of {}: let in by {}", id, allocation.nodes(), setup.address));
-  const auto node =
-      MakeNode(scenario, world, *dataset, allocation, id, nullptr, WaitSeconds(scenario, id));
+  const auto node = MakeNode(scenario, world, *dataset, allocation, id, nullptr, nullptr,
+                             WaitSeconds(scenario, id));
   const auto store = folder.empty() ? nullptr : OpenNodeStore(folder, id);
   trainer::Peer peer(RealPeerConfig(scenario, id, world, hash, store.get()), *node, world, *client,
                      stop);
@@ -168,6 +169,7 @@ int RunTcpNode(scenarios::Scenario scenario, const JoinSetup& setup) {
   trainer::InitLibTorch();
   EventLog events(setup.log, trainer::kCoordinator);
   try {
+    trainer::RequireDevices(scenario.devices);
     return Train(std::move(scenario), setup, events);
   } catch (const std::exception& error) {
     events.Say(EventLevel::kError, "failed", error.what());

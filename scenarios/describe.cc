@@ -91,6 +91,14 @@ static void Describe(TrainingSection& training, Visitor& v) {
              kNotNegative},
             &training.micro_sequences);
   v.OnValue({"context", "Tokens of a sequence.", AtLeast(1, 0x1p24)}, &training.context);
+  using trainer::ComputeType;
+  OneOf<ComputeType>(
+      v,
+      {"compute_dtype",
+       "What matrix products are computed in. model: model.dtype; bfloat16: parameters, gradients, "
+       "moments and whatever is summed up or decided on stay float32."},
+      training.compute_dtype,
+      {{"model", ComputeType::kModel}, {"bfloat16", ComputeType::kBFloat16}});
   v.OnValue({"lr", "Peak learning rate of AdamW.", kPositive}, &o.lr);
   v.OnValue({"warmup_steps", "Steps over which the learning rate rises linearly to its peak.",
              kNotNegative},
@@ -209,6 +217,11 @@ static void Describe(NodesSection& nodes, Visitor& v) {
              "Nodes do not train: they wait for as long as a step is charged and send their values "
              "as they are. To time the network."},
             &nodes.only_wait);
+  v.OnValue({"devices_per_node",
+             "Devices that a node has: each takes its share of a step's microbatches (see "
+             "training.micro_sequences). The result is that of one device.",
+             AtLeast(1, 1024)},
+            &nodes.devices_per_node);
 }
 
 static void Describe(OutputSection& output, Visitor& v) {
@@ -296,6 +309,11 @@ void Describe(Scenario& scenario, Visitor& v) {
   v.OnValue({"workers", "Threads that train. 0: one per core. The result does not depend on it.",
              kNotNegative},
             &scenario.workers);
+  v.OnValue({"devices",
+             "What the models are computed on: cpu, or GPUs (cuda:0, cuda:1 …), which the nodes "
+             "take in turn. One kind of device gives the same result on every run; another kind "
+             "rounds otherwise."},
+            &scenario.devices);
   Part(v, "model", "Sizes and options of the model.", scenario.model);
   Part(v, "data", "What the nodes train on, and how they share it.", scenario.data);
   Part(v, "training", "The local training steps.", scenario.training);

@@ -30,6 +30,7 @@ struct TrainingSection {
   std::int64_t sequences = 8;        // per node and step
   std::int64_t micro_sequences = 0;  // of one microbatch; 0: all at once
   std::int64_t context = 128;        // tokens of a sequence
+  trainer::ComputeType compute_dtype = trainer::ComputeType::kModel;
   trainer::OptimizerConfig optimizer;
   int candidates = 1;                    // see trainer/model_node.h
   double routing_bias = 0;               // see trainer/model_node.h
@@ -59,6 +60,7 @@ struct NodesSection {
   trainer::CostConfig compute;
   double coding_bytes_per_s = 1e9;  // values that are written down or read back as codes
   bool only_wait = false;           // they do not train, see trainer/wait_node.h
+  int devices_per_node = 1;         // see trainer/devices.h
 };
 
 enum class SyncMethod {
@@ -217,7 +219,8 @@ struct Scenario {
   NetworkSection network;
   TransportSection transport;
   OutputSection output;
-  int workers = 0;  // threads that train; 0: one per core
+  int workers = 0;                             // threads that train; 0: one per core
+  std::vector<std::string> devices = {"cpu"};  // what models are computed on
 };
 
 }  // namespace spes::scenarios

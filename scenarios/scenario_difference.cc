@@ -38,9 +38,10 @@ std::vector<Entry> Entries(const std::string& text, const std::string& name) {
 
 bool Matters(const std::string& path) {
   const std::string top = path.substr(0, path.find('.'));
-  static constexpr std::array<std::string_view, 4> others = {"name", "transport", "output",
-                                                             "workers"};
-  return std::find(others.begin(), others.end(), top) == others.end();
+  static constexpr std::array<std::string_view, 5> others = {"name", "transport", "output",
+                                                             "workers", "devices"};
+  return std::find(others.begin(), others.end(), top) == others.end() &&
+         path != "nodes.devices_per_node";
 }
 
 }  // namespace

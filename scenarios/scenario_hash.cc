@@ -97,6 +97,8 @@ std::string ScenarioHash(const Scenario& scenario, FileDigests& known) {
   same.output = {};
   same.transport = {};
   same.workers = 0;
+  same.devices.clear();
+  same.nodes.devices_per_node = 1;
   ResolveCorpora(same.data);
   for (trainer::DomainConfig& domain : same.data.domains) domain.corpus.clear();
   ByContent visitor(known);

@@ -8,10 +8,10 @@
 
 namespace spes::scenarios {
 
-// 32 hexadecimal digits: XXH3-128 of the resolved text of everything but name, transport, output
-// and workers. Files and corpora count by their content, not by their names (files above 1 GiB by
-// their size and 1024 pieces of 64 KiB, evenly spaced). Whether ResolveCorpora was called before
-// makes no difference; throws as it does, and std::runtime_error when a file cannot be read.
+// 32 hexadecimal digits: XXH3-128 of the resolved text of everything but name, transport, output,
+// workers and devices. Files and corpora count by their content, not by their names (files above
+// 1 GiB by their size and 1024 pieces of 64 KiB, evenly spaced). Whether ResolveCorpora was called
+// before makes no difference; throws as it does, and std::runtime_error when a file cannot be read.
 std::string ScenarioHash(const Scenario& scenario);
 
 // The same for many scenarios: files whose digests are in `known`, by name, are not read again.

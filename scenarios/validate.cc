@@ -13,6 +13,7 @@
 #include "scenarios/topology_builder.h"
 #include "scenarios/validate_network.h"
 #include "scenarios/validate_transport.h"
+#include "trainer/devices.h"
 
 namespace spes::scenarios {
 
@@ -75,6 +76,30 @@ void ValidateTraining(const TrainingSection& t, int experts, const Origins& orig
     origins.Fail("training.decay_steps",
                  fmt::format("is {}, before the end of the warm-up at step {}",
                              t.optimizer.decay_steps, t.optimizer.warmup_steps));
+  }
+}
+
+void ValidateDevices(const Scenario& s, const Origins& origins) {
+  if (s.devices.empty()) origins.Fail("devices", "there is none; cpu is always there");
+  for (const std::string& device : s.devices) {
+    origins.Blame("devices", "", [&] { trainer::ParseDevice(device); });
+  }
+  const int own = s.nodes.devices_per_node;
+  origins.Blame("nodes.devices_per_node", "devices_per_node ",
+                [&] { trainer::DevicesOfNode(s.devices, own, 0); });
+  const std::int64_t rows = s.training.micro_sequences;
+  const std::int64_t microbatches = rows > 0 ? s.training.sequences / rows : 1;
+  if (own > microbatches) {
+    origins.Fail("nodes.devices_per_node",
+                 fmt::format("is {}, but a step has {} microbatch{} to share out; give a smaller "
+                             "training.micro_sequences than {}",
+                             own, microbatches, microbatches == 1 ? "" : "es",
+                             s.training.sequences / microbatches));
+  }
+  if (s.training.compute_dtype == trainer::ComputeType::kBFloat16 &&
+      s.model.dtype != trainer::DType::kFloat32) {
+    origins.Fail("training.compute_dtype",
+                 "is bfloat16, whose parameters are float32; model.dtype is float64");
   }
 }
 
@@ -158,6 +183,7 @@ void Validate(const Scenario& scenario, const Origins& origins) {
   ValidateModel(scenario.model, "model", origins);
   ValidateTraining(scenario.training, scenario.model.experts, origins);
   ValidateNodes(scenario, origins);
+  ValidateDevices(scenario, origins);
   ValidateSync(scenario, origins);
   ValidateData(scenario, origins);
   ValidateTransport(scenario, origins);

@@ -14,10 +14,11 @@
 
 #include "trainer/model/affinity.h"
 #include "trainer/model/autograd.h"
-#include "trainer/model/block_tensor.h"
-#include "trainer/model/model.h"
+#include "trainer/model/cuda_library.h"
 #include "trainer/node_state.h"
 #include "trainer/optim/adamw.h"
+#include "trainer/replicas.h"
+#include "trainer/trained_block.h"
 
 namespace spes::trainer {
 
@@ -32,23 +33,31 @@ void CheckTrainable(const BlockTable& table, const std::vector<BlockId>& ids) {
   }
 }
 
+std::vector<ModelPlace> Places(const ModelNodeConfig& config) {
+  std::vector<ModelPlace> places;
+  for (const std::string& device : config.devices) {
+    places.push_back({at::Device(device), config.compute, config.library_operators});
+  }
+  return places;
+}
+
 class ModelNode final : public Node {
  public:
   ModelNode(const ModelNodeConfig& config, const World& world, std::vector<BlockId> trainable,
             std::unique_ptr<BatchSource> data)
       : config_(config),
         table_(world.table),
-        model_(config.model, world.table, config.context),
+        replicas_(config.model, world.table, config.context, Places(config),
+                  config.published ? config.published : MakePublishedTensors()),
         trainable_(std::move(trainable)),
         data_(std::move(data)) {
-    parameters_.resize(static_cast<std::size_t>(table_->size()));
+    referred_.resize(static_cast<std::size_t>(table_->size()));
     for (BlockId id = 0; id < table_->size(); ++id) {
       const SharedBuffer& value = world.blocks[static_cast<std::size_t>(id)].data;
       if (IndexOf(id) < 0 || config_.gradients_only) {
         Refer(id, value);
       } else {
-        working_.push_back(Copy(id, value->Clone()));
-        moments_.push_back(NoMoments(id));
+        trained_.push_back({Own(id, *value), NoMoments(id)});
       }
     }
   }
@@ -57,36 +66,34 @@ class ModelNode final : public Node {
 
   void SetTrainable(std::vector<BlockId> ids, bool keep_moments) override {
     CheckTrainable(*table_, ids);
-    std::map<BlockId, std::shared_ptr<Buffer>> working;
-    std::map<BlockId, AdamMoments> moments;
-    for (std::size_t i = 0; i < working_.size(); ++i) {
-      working.emplace(trainable_[i], std::move(working_[i]));
-      moments.emplace(trainable_[i], std::move(moments_[i]));
+    std::map<BlockId, TrainedBlock> own;
+    for (std::size_t i = 0; i < trained_.size(); ++i) {
+      own.emplace(trainable_[i], std::move(trained_[i]));
     }
     const std::vector<BlockId> before = std::exchange(trainable_, std::move(ids));
-    working_.clear();
-    moments_.clear();
+    trained_.clear();
     gradients_.clear();
     for (const BlockId id : trainable_) {
       if (config_.gradients_only) {
-        Parameter(id).requires_grad_(true);
+        Refer(id, referred_[static_cast<std::size_t>(id)]);
         continue;
       }
-      auto own = working.extract(id);
-      working_.push_back(own ? std::move(own.mapped()) : Copy(id, Value(id)));
-      auto kept = own ? moments.extract(id) : aside_.extract(id);
-      moments_.push_back(kept ? std::move(kept.mapped()) : NoMoments(id));
+      auto block = own.extract(id);
+      if (block) {
+        trained_.push_back(std::move(block.mapped()));
+        continue;
+      }
+      const SharedBuffer value = std::move(referred_[static_cast<std::size_t>(id)]);
+      auto kept = aside_.extract(id);
+      trained_.push_back({Own(id, *value), kept ? std::move(kept.mapped()) : NoMoments(id)});
     }
     for (const BlockId id : before) {
       if (IndexOf(id) >= 0) continue;
-      if (config_.gradients_only) {
-        Parameter(id).requires_grad_(false);
-      } else {
-        Refer(id, std::move(working.at(id)));
+      Refer(id, config_.gradients_only ? referred_[static_cast<std::size_t>(id)]
+                                       : OnHost(id, own.at(id).value));
+      if (keep_moments && !config_.gradients_only) {
+        aside_.insert_or_assign(id, std::move(own.at(id).moments));
       }
-    }
-    if (keep_moments) {
-      for (auto& [id, left] : moments) aside_.insert_or_assign(id, std::move(left));
     }
   }
 
@@ -115,11 +122,15 @@ class ModelNode final : public Node {
         throw std::logic_error("a block is read that the node has not trained");
       }
       const auto i = static_cast<std::size_t>(index);
-      const auto copy = [](const Buffer& b) { return std::make_shared<const Buffer>(b.Clone()); };
-      blocks.push_back({id, copy(config_.gradients_only ? gradients_[i] : *working_[i])});
-      if (!with_moments || config_.gradients_only) continue;
+      if (config_.gradients_only) {
+        blocks.push_back({id, OnHost(id, gradients_[i])});
+        continue;
+      }
+      blocks.push_back({id, OnHost(id, trained_[i].value)});
+      if (!with_moments) continue;
+      const TrainedMoments& moments = trained_[i].moments;
       blocks.back().moments = std::make_shared<const BlockMoments>(
-          BlockMoments{copy(moments_[i].first), copy(moments_[i].second), moments_[i].updates});
+          BlockMoments{OnHost(id, moments.first), OnHost(id, moments.second), moments.updates});
     }
     return blocks;
   }
@@ -134,20 +145,23 @@ class ModelNode final : public Node {
                                     " does not fit this model");
       }
     }
+    std::vector<BlockId> changed;
     for (const NodeBlock& block : blocks) {
       const int i = IndexOf(block.id);
       if (i < 0 || config_.gradients_only) {
         Refer(block.id, block.data);
         continue;
       }
-      Adopt(*block.data, keep, *working_[static_cast<std::size_t>(i)]);
+      Adopt(*block.data, keep, trained_[static_cast<std::size_t>(i)].value);
+      changed.push_back(block.id);
       if (!block.moments) continue;
-      AdamMoments& moments = moments_[static_cast<std::size_t>(i)];
+      TrainedMoments& moments = trained_[static_cast<std::size_t>(i)].moments;
       Adopt(*block.moments->first, keep, moments.first);
       Adopt(*block.moments->second, keep, moments.second);
       moments.updates =
           keep > 0 ? std::max(moments.updates, block.moments->updates) : block.moments->updates;
     }
+    replicas_.Broadcast(changed);
   }
 
   void ResetOptimizer(std::span<const BlockId> ids) override {
@@ -156,10 +170,9 @@ class ModelNode final : public Node {
       aside_.erase(id);
       const int i = IndexOf(id);
       if (i < 0) continue;
-      AdamMoments& moments = moments_[static_cast<std::size_t>(i)];
-      for (Buffer* buffer : {&moments.first, &moments.second}) {
-        std::memset(buffer->data(), 0, static_cast<std::size_t>(buffer->bytes()));
-      }
+      TrainedMoments& moments = trained_[static_cast<std::size_t>(i)].moments;
+      moments.first.zero_();
+      moments.second.zero_();
       moments.updates = 0;
     }
   }
@@ -167,19 +180,20 @@ class ModelNode final : public Node {
   std::string Save() const override {
     StateWriter out;
     out.Number(static_cast<std::int32_t>(table_->dtype()));
-    out.Number<std::uint64_t>(working_.size());
-    const auto put = [&](const Buffer& buffer) {
-      out.Bytes({buffer.data(), static_cast<std::size_t>(buffer.bytes())});
+    out.Number<std::uint64_t>(trained_.size());
+    const auto put = [&](const at::Tensor& block) {
+      const at::Tensor host = block.cpu();
+      out.Bytes({static_cast<const std::byte*>(host.const_data_ptr()), host.nbytes()});
     };
-    const auto put_moments = [&](const AdamMoments& moments) {
+    const auto put_moments = [&](const TrainedMoments& moments) {
       out.Number(moments.updates);
       put(moments.first);
       put(moments.second);
     };
-    for (std::size_t i = 0; i < working_.size(); ++i) {
+    for (std::size_t i = 0; i < trained_.size(); ++i) {
       out.Number(trainable_[i]);
-      put(*working_[i]);
-      put_moments(moments_[i]);
+      put(trained_[i].value);
+      put_moments(trained_[i].moments);
     }
     out.Number<std::uint64_t>(aside_.size());
     for (const auto& [id, moments] : aside_) {
@@ -195,18 +209,19 @@ class ModelNode final : public Node {
     const SavedNode saved =
         ParseNode(state, *table_, config_.gradients_only ? std::vector<BlockId>() : trainable_);
     data_->Seek(saved.position);  // throws before anything here has changed
-    const auto set = [](std::string_view from, Buffer& to) {
-      std::memcpy(to.data(), from.data(), from.size());
+    const auto set = [](std::string_view from, at::Tensor& to) {
+      CopyFrom(std::as_bytes(std::span(from)), to);
     };
-    const auto set_moments = [&set](const SavedMoments& from, AdamMoments& to) {
+    const auto set_moments = [&set](const SavedMoments& from, TrainedMoments& to) {
       set(from.first, to.first);
       set(from.second, to.second);
       to.updates = from.updates;
     };
     for (std::size_t i = 0; i < saved.trained.size(); ++i) {
-      set(saved.trained[i].first, *working_[i]);
-      set_moments(saved.trained[i].second, moments_[i]);
+      set(saved.trained[i].first, trained_[i].value);
+      set_moments(saved.trained[i].second, trained_[i].moments);
     }
+    replicas_.Broadcast(saved.trained.empty() ? std::vector<BlockId>() : trainable_);
     aside_.clear();
     for (const auto& [id, moments] : saved.aside) {
       set_moments(moments, aside_.emplace(id, NoMoments(id)).first->second);
@@ -214,48 +229,26 @@ class ModelNode final : public Node {
   }
 
  private:
-  at::Tensor& Parameter(BlockId id) { return parameters_[static_cast<std::size_t>(id)]; }
-
   // Points the model at a published value, which nobody writes.
   void Refer(BlockId id, SharedBuffer value) {
-    Parameter(id) = BlockTensor((*table_)[id], table_->dtype(), std::move(value));
-    if (config_.gradients_only && IndexOf(id) >= 0) Parameter(id).requires_grad_();
+    replicas_.Refer(id, value, config_.gradients_only && IndexOf(id) >= 0);
+    referred_[static_cast<std::size_t>(id)] = std::move(value);
   }
 
-  // A copy of the value that the model is pointed at.
-  Buffer Value(BlockId id) {
-    Buffer value = table_->Allocate(id);
-    std::memcpy(value.data(), Parameter(id).const_data_ptr(), Parameter(id).nbytes());
-    return value;
+  // Points the model at a working copy of `value`, and returns that.
+  at::Tensor Own(BlockId id, const Buffer& value) {
+    at::Tensor own = ZeroBlock((*table_)[id], table_->dtype(), replicas_.home());
+    Adopt(value, 0, own);
+    replicas_.Own(id, own);
+    return own;
   }
 
-  // Points the model at `value` as a working copy.
-  std::shared_ptr<Buffer> Copy(BlockId id, Buffer value) {
-    auto copy = std::make_shared<Buffer>(std::move(value));
-    Parameter(id) = BlockTensor((*table_)[id], table_->dtype(), copy).requires_grad_();
-    return copy;
+  TrainedMoments NoMoments(BlockId id) const {
+    return ZeroMoments((*table_)[id], table_->dtype(), replicas_.home());
   }
 
-  AdamMoments NoMoments(BlockId id) const {
-    return {table_->Allocate(id), table_->Allocate(id), 0};
-  }
-
-  // own ← keep · own + (1 − keep) · published
-  void Adopt(const Buffer& published, double keep, Buffer& own) const {
-    if (keep == 0) {
-      std::memcpy(own.data(), published.data(), static_cast<std::size_t>(own.bytes()));
-    } else if (table_->dtype() == DType::kFloat32) {
-      Mix<float>(published, keep, own);
-    } else {
-      Mix<double>(published, keep, own);
-    }
-  }
-  template <class T>
-  static void Mix(const Buffer& published, double keep, Buffer& own) {
-    const auto from = published.as<T>();
-    const auto to = own.as<T>();
-    const T mine = static_cast<T>(keep), theirs = static_cast<T>(1 - keep);
-    for (std::size_t i = 0; i < to.size(); ++i) to[i] = mine * to[i] + theirs * from[i];
+  SharedBuffer OnHost(BlockId id, const at::Tensor& values) const {
+    return ToBuffer((*table_)[id], table_->dtype(), values);
   }
 
   // The place of block `id` among the trainable ones, or −1.
@@ -265,18 +258,6 @@ class ModelNode final : public Node {
     return static_cast<int>(found - trainable_.begin());
   }
 
-  // Inputs and targets of sequences `first` … `first` + `count` − 1 of the batch, [count · T] each.
-  std::pair<at::Tensor, at::Tensor> Microbatch(std::int64_t first, std::int64_t count) const {
-    const std::int64_t T = config_.context;
-    at::Tensor tokens = at::empty({count * T}, at::kInt), targets = at::empty_like(tokens);
-    for (std::int64_t s = 0; s < count; ++s) {
-      const std::int32_t* row = batch_.tokens.data() + (first + s) * (T + 1);
-      std::copy(row, row + T, tokens.data_ptr<std::int32_t>() + s * T);
-      std::copy(row + 1, row + T + 1, targets.data_ptr<std::int32_t>() + s * T);
-    }
-    return {tokens, targets};
-  }
-
   analysis::StepRecord Step(std::int64_t t, RoutingCounts& routing) {
     const auto start = std::chrono::steady_clock::now();
     analysis::StepRecord record;
@@ -284,27 +265,16 @@ class ModelNode final : public Node {
     record.tokens = config_.sequences * config_.context;
     record.lr = LearningRate(config_.optimizer, t);
     Draw();
-    // An earlier step that failed half-way may have left some.
-    for (const BlockId id : trainable_) Parameter(id).mutable_grad().reset();
     const std::int64_t rows =
         config_.micro_sequences > 0 ? config_.micro_sequences : config_.sequences;
-    const double share = static_cast<double>(rows) / static_cast<double>(config_.sequences);
     const std::vector<double> preference = Preference(t);
-    for (std::int64_t first = 0; first < config_.sequences; first += rows) {
-      const auto [tokens, targets] = Microbatch(first, rows);
-      const ModelLosses losses =
-          model_.Losses(parameters_, tokens, targets, config_.context, &routing,
-                        preference.empty() ? nullptr : preference.data());
-      losses.total.backward(at::full({}, share, losses.total.options()));
-      const auto add = [share](double& sum, const at::Tensor& pair, int i) {
-        if (pair.defined()) sum += share * pair[i].item<double>();
-      };
-      add(record.ce, losses.output, 0);
-      add(record.z, losses.output, 1);
-      add(record.lb, losses.router, 0);
-      add(record.rz, losses.router, 1);
-    }
-    record.grad_norm = Optimise(record.lr);
+    StepGradients step = replicas_.Step(batch_, rows, trainable_,
+                                        preference.empty() ? nullptr : preference.data(), routing);
+    record.ce = step.losses.ce;
+    record.z = step.losses.z;
+    record.lb = step.losses.lb;
+    record.rz = step.losses.rz;
+    record.grad_norm = Optimise(record.lr, std::move(step.blocks));
     record.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return record;
   }
@@ -319,7 +289,9 @@ class ModelNode final : public Node {
         own.push_back((*table_)[id].expert);
       }
     }
-    const auto at = [this](const char* name) { return Parameter(table_->Find(name)->block); };
+    const auto at = [this](const char* name) {
+      return replicas_.parameter(table_->Find(name)->block);
+    };
     KeepNearest(
         RouterAffinity(config_.model, {at("embed"), at("layers.0.ffn_norm"), at("layers.0.router")},
                        own, batch_),
@@ -342,47 +314,29 @@ class ModelNode final : public Node {
     return preference;
   }
 
-  // Clips, updates every trainable block, and gives the gradients' memory back. Returns their norm
-  // before clipping.
-  double Optimise(double lr) {
-    std::vector<at::Tensor> gradients;
-    double square = 0;
-    for (const BlockId id : trainable_) {
-      gradients.push_back(Parameter(id).grad().contiguous());
-      Parameter(id).mutable_grad().reset();
-      square +=
-          SquaredNorm(table_->dtype(), gradients.back().const_data_ptr(), gradients.back().numel());
-    }
-    const double norm = std::sqrt(square), factor = ClipFactor(config_.optimizer, norm);
+  // Clips and updates every trainable block. Returns the gradients' norm before clipping.
+  double Optimise(double lr, std::vector<at::Tensor> gradients) {
+    const bool library = !replicas_.home().is_cpu() || config_.library_operators;
+    const double norm = GradientNorm(table_->dtype(), gradients, library);
     if (config_.gradients_only) {
-      KeepGradients(gradients);
+      gradients_ = std::move(gradients);
       return norm;
     }
-    for (std::size_t i = 0; i < trainable_.size(); ++i) {
-      AdamWUpdate(config_.optimizer, lr, factor, table_->dtype(), gradients[i].const_data_ptr(),
-                  gradients[i].numel(), *working_[i], moments_[i]);
-    }
+    UpdateBlocks(config_.optimizer, lr, ClipFactor(config_.optimizer, norm), table_->dtype(),
+                 gradients, trained_, library);
+    replicas_.Broadcast(trainable_);
     return norm;
-  }
-
-  void KeepGradients(const std::vector<at::Tensor>& gradients) {
-    gradients_.clear();
-    for (std::size_t i = 0; i < trainable_.size(); ++i) {
-      Buffer& kept = gradients_.emplace_back(table_->Allocate(trainable_[i]));
-      std::memcpy(kept.data(), gradients[i].const_data_ptr(), gradients[i].nbytes());
-    }
   }
 
   const ModelNodeConfig config_;
   const std::shared_ptr<const BlockTable> table_;
-  const Model model_;
+  Replicas replicas_;
   std::vector<BlockId> trainable_;
   const std::unique_ptr<BatchSource> data_;
-  std::vector<at::Tensor> parameters_;            // by BlockId
-  std::vector<std::shared_ptr<Buffer>> working_;  // by place in trainable_
-  std::vector<AdamMoments> moments_;              // likewise
-  std::map<BlockId, AdamMoments> aside_;          // of blocks trained before
-  std::vector<Buffer> gradients_;                 // by place; of a node that computes them only
+  std::vector<TrainedBlock> trained_;        // by place in trainable_
+  std::map<BlockId, TrainedMoments> aside_;  // of blocks trained before
+  std::vector<SharedBuffer> referred_;       // by BlockId; of blocks that are not trained here
+  std::vector<at::Tensor> gradients_;        // by place; of a node that computes them only
   Batch batch_;
 };
 
@@ -405,7 +359,9 @@ void Check(const ModelNodeConfig& config, const World& world,
   require(config.candidates >= 1 && (config.candidates == 1 || config.model.experts > 0),
           "candidates is " + std::to_string(config.candidates) +
               "; at least 1, and 1 where the model has no experts");
-  require(config.device == "cpu", "device is " + config.device + "; this program has cpu only");
+  require(!config.devices.empty(), "devices is empty; cpu is always there");
+  require(config.compute == ComputeType::kModel || config.model.dtype == DType::kFloat32,
+          "bfloat16 products want a model in float32; this one is in float64");
   require(world.blocks.size() == static_cast<std::size_t>(world.table->size()) &&
               world.table->dtype() == config.model.dtype,
           "the world is not one of this model");
@@ -419,7 +375,12 @@ std::unique_ptr<Node> MakeModelNode(const ModelNodeConfig& config, const World& 
                                     std::unique_ptr<BatchSource> data) {
   InitLibTorch();
   Check(config, world, trainable);
+  RequireDevices(config.devices);
   return std::make_unique<ModelNode>(config, world, std::move(trainable), std::move(data));
+}
+
+std::shared_ptr<PublishedTensors> MakePublishedTensors() {
+  return std::make_shared<PublishedTensors>();
 }
 
 void InitLibTorch() {

@@ -88,7 +88,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "absent.safetensors"},
         Mistake{"StartFromJunk", "tiny.yaml --output run.h5 --set training.start_from=short.txt",
                 "short.txt"},
-        Mistake{"Workers", "tiny.yaml --output run.h5 --workers -1", "workers"}),
+        Mistake{"Workers", "tiny.yaml --output run.h5 --workers -1", "workers"},
+        Mistake{"NoDevice", "tiny.yaml --output run.h5 --devices gpu", "'gpu' is no device"},
+        Mistake{"NoSuchGpu", "tiny.yaml --output run.h5 --devices cpu,cuda:127",
+                "devices: cuda:127: "}),
     [](const auto& mistake) { return std::string(mistake.param.name); });
 
 TEST_F(BadInputKeeps, AnOlderLogWhenARunIsRefused) {

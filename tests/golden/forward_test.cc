@@ -1,6 +1,9 @@
-// The model against the reference: every activation at its ends, every loss, every gradient.
+// The model against the reference: every activation at its ends, every loss, every gradient, by
+// each set of operators.
+#include <tuple>
 
 #include "tests/golden/golden_file.h"
+#include "tests/trainer/ways.h"
 #include "trainer/model/autograd.h"
 #include "trainer/model/block_tensor.h"
 #include "trainer/model/model.h"
@@ -13,11 +16,11 @@ using golden::GoldenFile;
 using golden::RelativeError;
 
 std::vector<double> Values(const at::Tensor& tensor) {
-  const at::Tensor t = tensor.detach().to(at::kDouble).contiguous().flatten();
+  const at::Tensor t = tensor.detach().to(at::kDouble).cpu().contiguous().flatten();
   return {t.const_data_ptr<double>(), t.const_data_ptr<double>() + t.numel()};
 }
 
-class Forward : public ::testing::TestWithParam<const char*> {
+class Forward : public ::testing::TestWithParam<std::tuple<const char*, Way>> {
  protected:
   struct Run {
     ModelLosses losses;
@@ -30,10 +33,11 @@ class Forward : public ::testing::TestWithParam<const char*> {
     const ModelConfig config = file_.Model(group_, dtype);
     const auto table = MakeBlockTable(config);
     const World world = file_.ReadWorld(group_ + "/param", table);
+    const at::Device device(way_.device);
     std::vector<at::Tensor> parameters;
     for (BlockId id = 0; id < table->size(); ++id) {
       const SharedBuffer& data = world.blocks[static_cast<std::size_t>(id)].data;
-      parameters.push_back(BlockTensor((*table)[id], dtype, data).requires_grad_());
+      parameters.push_back(BlockTensor((*table)[id], dtype, data).to(device).requires_grad_());
     }
     const std::vector<std::int64_t> ids = file_.Integers(group_ + "/tokens");
     const at::Tensor rows = at::tensor(ids).view({3, 13}).to(at::kInt);
@@ -42,15 +46,17 @@ class Forward : public ::testing::TestWithParam<const char*> {
     run.counts.routed.assign(layers,
                              std::vector<std::int64_t>(static_cast<std::size_t>(config.experts)));
     run.counts.entropy_sum.assign(layers, 0);
-    run.losses = Model(config, table, 12)
-                     .Losses(parameters, rows.narrow(1, 0, 12).flatten().contiguous(),
-                             rows.narrow(1, 1, 12).flatten().contiguous(), 12, &run.counts, nullptr,
-                             &run.trace);
+    run.losses =
+        Model(config, table, 12, {.device = device, .library_operators = way_.library_operators})
+            .Losses(parameters, rows.narrow(1, 0, 12).flatten().contiguous(),
+                    rows.narrow(1, 1, 12).flatten().contiguous(), 12, &run.counts, nullptr,
+                    &run.trace);
     run.losses.total.backward();
     run.gradients.table = table;
     for (BlockId id = 0; id < table->size(); ++id) {
       Buffer buffer = table->Allocate(id);
-      const at::Tensor gradient = parameters[static_cast<std::size_t>(id)].grad().contiguous();
+      const at::Tensor gradient =
+          parameters[static_cast<std::size_t>(id)].grad().cpu().contiguous();
       std::memcpy(buffer.data(), gradient.const_data_ptr(), gradient.nbytes());
       run.gradients.blocks.push_back({0, std::make_shared<const Buffer>(std::move(buffer))});
     }
@@ -78,7 +84,8 @@ class Forward : public ::testing::TestWithParam<const char*> {
   }
 
   GoldenFile file_;
-  const std::string group_ = std::string("forward/") + GetParam();
+  const std::string group_ = std::string("forward/") + std::get<0>(GetParam());
+  const Way way_ = std::get<1>(GetParam());
 };
 
 TEST_P(Forward, EqualsTheReferenceInFloat64) { ExpectAll(DType::kFloat64, 1e-9); }
@@ -106,8 +113,13 @@ TEST_P(Forward, CountsRouting) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, Forward, ::testing::Values("olmoe", "qwen3_dense", "qwen3_moe"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Golden, Forward,
+                         ::testing::Combine(::testing::Values("olmoe", "qwen3_dense", "qwen3_moe"),
+                                            ::testing::ValuesIn(Ways())),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)) +
+                                  std::get<1>(info.param).name;
+                         });
 
 TEST(Schedule, EqualsTheReference) {
   const GoldenFile file;

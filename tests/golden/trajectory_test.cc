@@ -1,9 +1,10 @@
 // Four nodes, twelve steps, four rounds and two merges against the reference, through the real
-// coordinator, peers, simulated runtime and nodes.
+// coordinator, peers, simulated runtime and nodes, by each set of operators.
 #include <map>
 
 #include "tests/golden/golden_file.h"
 #include "tests/trainer/protocol/memory_recorder.h"
+#include "tests/trainer/ways.h"
 #include "trainer/model_node.h"
 #include "trainer/protocol/coordinator.h"
 #include "trainer/protocol/peer.h"
@@ -39,7 +40,7 @@ struct Trajectory {
   std::map<int, World> worlds;  // by round
 };
 
-void RunTrajectory(const GoldenFile& file, int workers, Trajectory& out) {
+void RunTrajectory(const GoldenFile& file, const Way& way, int workers, Trajectory& out) {
   ModelConfig model = file.Model("forward/olmoe");
   const auto table = MakeBlockTable(model);
   const World initial = file.ReadWorld("spes/init", table);
@@ -88,6 +89,8 @@ void RunTrajectory(const GoldenFile& file, int workers, Trajectory& out) {
   node_config.optimizer.clip_norm = number("clip");
   node_config.sequences = sequences;
   node_config.context = context;
+  node_config.devices = {way.device};
+  node_config.library_operators = way.library_operators;
   const std::vector<std::int64_t> tokens = file.Integers("spes/tokens");
   const auto per_node = static_cast<std::ptrdiff_t>(tokens.size()) / nodes;
   for (NodeId n = 0; n < nodes; ++n) {
@@ -107,11 +110,13 @@ void RunTrajectory(const GoldenFile& file, int workers, Trajectory& out) {
   ASSERT_TRUE(coordinator.finished());
 }
 
-TEST(GoldenTrajectory, LossesNormsAndWorldsOfFourRounds) {
+class GoldenTrajectory : public ::testing::TestWithParam<Way> {};
+
+TEST_P(GoldenTrajectory, LossesNormsAndWorldsOfFourRounds) {
   InitLibTorch();
   const GoldenFile file;
   Trajectory run;
-  RunTrajectory(file, 2, run);
+  RunTrajectory(file, GetParam(), 2, run);
 
   const std::vector<double> log = file.Doubles("spes/log");  // [N, steps, 6]
   const auto steps = static_cast<std::size_t>(file.Number("spes", "steps"));
@@ -154,18 +159,21 @@ TEST(GoldenTrajectory, LossesNormsAndWorldsOfFourRounds) {
   EXPECT_EQ(compared, 2 * 2 * 8);
 }
 
-TEST(GoldenTrajectory, AnyNumberOfWorkersGivesTheSameBits) {
+TEST_P(GoldenTrajectory, AnyNumberOfWorkersGivesTheSameBits) {
   InitLibTorch();
   const GoldenFile file;
   std::vector<std::string> hashes;
   for (const int workers : {1, 2, 5}) {
     Trajectory run;
-    RunTrajectory(file, workers, run);
+    RunTrajectory(file, GetParam(), workers, run);
     hashes.push_back(WorldHash(run.worlds.rbegin()->second));
   }
   EXPECT_EQ(hashes[0], hashes[1]);
   EXPECT_EQ(hashes[0], hashes[2]);
 }
+
+INSTANTIATE_TEST_SUITE_P(Golden, GoldenTrajectory, ::testing::ValuesIn(Ways()),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace spes::trainer

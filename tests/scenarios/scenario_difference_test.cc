@@ -43,6 +43,8 @@ TEST(ScenarioDifference, WhatHasNoInfluenceOnTheResultDoesNotCount) {
   Scenario a, b;
   b.name = "other";
   b.workers = 3;
+  b.devices = {"cuda:0", "cuda:1"};
+  b.nodes.devices_per_node = 2;
   b.output.log = "elsewhere.h5";
   b.transport.kind = TransportKind::kTcp;
   EXPECT_EQ(Difference(a, b), "");

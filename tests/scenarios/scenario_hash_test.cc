@@ -14,18 +14,34 @@ TEST(ScenarioHash, IsOfWhatDeterminesTheResult) {
   const std::string hash = HashWith({});
   EXPECT_EQ(hash.size(), 32u);
   EXPECT_EQ(hash.find_first_not_of("0123456789abcdef"), std::string::npos);
-  EXPECT_EQ(
-      HashWith({"name=other", "workers=3", "output={log: a.h5, world_every: 2, links_every: 1 s}"}),
-      hash);
+  EXPECT_EQ(HashWith({"name=other", "workers=3", "devices=[cuda:0, cuda:1]",
+                      "output={log: a.h5, world_every: 2, links_every: 1 s}"}),
+            hash);
+  // A node's devices share its work out and change nothing.
+  EXPECT_EQ(HashWith({"training.micro_sequences=4", "devices=[cuda:0, cuda:1]",
+                      "nodes.devices_per_node=2"}),
+            HashWith({"training.micro_sequences=4"}));
   EXPECT_EQ(HashWith({"sync.every=5", "training.lr=0.003"}), hash);  // as they were
-  for (const char* change :
-       {"seed=2", "model.layers=5", "data.held_out=0.03", "data.domains.0.name=other",
-        "training.lr=0.0030000000000000005", "nodes.compute.jitter=0.1", "nodes.count=4",
-        "sync.every=6", "sync.deadline=1 h", "network.fidelity=ideal", "network.tcp.seed=2",
-        "network.tcp.coarse_factor=3", "network.routing=shortest", "network.trace_interval=1 s",
-        "network.coordinator_link.conditions.diurnal.depth=0.1",
-        "network.coordinator_link.loss_burst=2", "network.sites=[{name: lan}]",
-        "network.background=[{}]", "network.background=[{flows: 2}]"}) {
+  for (const char* change : {"seed=2",
+                             "training.compute_dtype=bfloat16",
+                             "model.layers=5",
+                             "data.held_out=0.03",
+                             "data.domains.0.name=other",
+                             "training.lr=0.0030000000000000005",
+                             "nodes.compute.jitter=0.1",
+                             "nodes.count=4",
+                             "sync.every=6",
+                             "sync.deadline=1 h",
+                             "network.fidelity=ideal",
+                             "network.tcp.seed=2",
+                             "network.tcp.coarse_factor=3",
+                             "network.routing=shortest",
+                             "network.trace_interval=1 s",
+                             "network.coordinator_link.conditions.diurnal.depth=0.1",
+                             "network.coordinator_link.loss_burst=2",
+                             "network.sites=[{name: lan}]",
+                             "network.background=[{}]",
+                             "network.background=[{flows: 2}]"}) {
     EXPECT_NE(HashWith({change}), hash) << change;
   }
 }

@@ -89,6 +89,41 @@ TEST(Validate, Training) {
             "s.yaml:5: training.decay_steps: is 10, before the end of the warm-up at step 20");
 }
 
+TEST(Validate, Devices) {
+  const auto devices = [](const std::string& text) {
+    return ParseError(kSmall + "devices: " + text + "\n");
+  };
+  EXPECT_EQ(devices("cpu"), "no error");
+  EXPECT_EQ(devices("[cuda:0, cuda:1, cpu]"), "no error");  // whether they are there, a run sees
+  EXPECT_EQ(devices("[]"), "s.yaml:5: devices: there is none; cpu is always there");
+  EXPECT_EQ(devices("[cpu, gpu]"),
+            "s.yaml:5: devices: 'gpu' is no device; there are cpu, cuda:0, cuda:1 …");
+  EXPECT_EQ(devices("cuda"),
+            "s.yaml:5: devices: 'cuda' is no device; there are cpu, cuda:0, cuda:1 …");
+}
+
+TEST(Validate, DevicesOfANode) {
+  const auto nodes = [](const std::string& devices, const std::string& training) {
+    return ParseError(With("nodes", "{count: 2, devices_per_node: 2}") + "devices: " + devices +
+                      "\ntraining: {" + training + "}\n");
+  };
+  EXPECT_EQ(nodes("[cpu, cpu]", "sequences: 8, micro_sequences: 4"), "no error");
+  EXPECT_EQ(nodes("[cpu, cpu]", "sequences: 9, micro_sequences: 3"), "no error");  // 2 and 1
+  EXPECT_EQ(nodes("[cpu, cpu, cpu]", "sequences: 8, micro_sequences: 4"),
+            "s.yaml:1: nodes.devices_per_node: is 2, which does not divide the 3 devices");
+  EXPECT_EQ(nodes("[cpu, cpu]", "sequences: 8"),
+            "s.yaml:1: nodes.devices_per_node: is 2, but a step has 1 microbatch to share out; "
+            "give a smaller training.micro_sequences than 8");
+}
+
+TEST(Validate, ComputeDtype) {
+  EXPECT_EQ(ParseError(kSmall + "training: {compute_dtype: bfloat16}\n"), "no error");
+  EXPECT_EQ(ParseError(kSmall + "training: {compute_dtype: bfloat16}\n", {"model.dtype=float64"}),
+            "s.yaml:5: training.compute_dtype: is bfloat16, whose parameters are float32; "
+            "model.dtype is float64");
+  EXPECT_EQ(ParseError(kSmall, {"model.dtype=float64"}), "no error");
+}
+
 TEST(Validate, Data) {
   const auto domain = [](const std::string& text) {
     return ParseError(With("data", "{domains: [" + text + "]}"));
@@ -145,7 +180,7 @@ TEST(Validate, Tokens) {
   const std::string model = folder.Write("pieces.model", "x");
   EXPECT_EQ(ParseError(kSmall + "data.tokenizer_model: x\n"),
             "s.yaml:5: unknown key 'data.tokenizer_model' in 'scenario'; there is name, seed, "
-            "workers, model, data, training, nodes, sync, network, transport and output");
+            "workers, devices, model, data, training, nodes, sync, network, transport and output");
   EXPECT_EQ(ParseError(kSmall, {"data.tokenizer_model=" + model}),
             "--set data.tokenizer_model=" + model +
                 ": data.tokenizer_model: is for data.tokenizer: sentencepiece");

@@ -307,8 +307,9 @@ TEST(ModelNode, RefusesSettingsThatDoNotFit) {
   fails([](ModelNodeConfig& c) { c.context = 0; }, "context is 0; at least 1");
   fails([](ModelNodeConfig& c) { c.optimizer.decay_steps = 0; },
         "optimizer: decay_steps is 0; it must be positive here");
-  fails([](ModelNodeConfig& c) { c.device = "cuda:0"; },
-        "device is cuda:0; this program has cpu only");
+  fails([](ModelNodeConfig& c) { c.devices = {}; }, "devices is empty; cpu is always there");
+  fails([](ModelNodeConfig& c) { c.devices = {"gpu"}; },
+        "'gpu' is no device; there are cpu, cuda:0, cuda:1 …");
   const SmallModel setup;
   const auto source = [] { return std::make_unique<KeyedTokens>(1, 40, 16); };
   EXPECT_THROW(MakeModelNode(setup.config, setup.world, {}, source()), std::invalid_argument);

@@ -11,16 +11,18 @@
 namespace spes::trainer {
 
 EvalResult Evaluate(const ModelConfig& config, const World& world, std::span<const Batch> batches,
-                    const std::atomic<bool>& stop) {
+                    const std::atomic<bool>& stop, const std::string& device) {
   InitLibTorch();
   const c10::InferenceMode inference;
   std::int64_t longest = 1;
   for (const Batch& batch : batches) longest = std::max(longest, batch.context);
-  const Model model(config, world.table, longest);
+  const ModelPlace place{.device = at::Device(device)};
+  const Model model(config, world.table, longest, place);
   std::vector<at::Tensor> parameters;
   for (BlockId id = 0; id < world.table->size(); ++id) {
     parameters.push_back(BlockTensor((*world.table)[id], world.table->dtype(),
-                                     world.blocks[static_cast<std::size_t>(id)].data));
+                                     world.blocks[static_cast<std::size_t>(id)].data)
+                             .to(place.device));
   }
   EvalResult result;
   double sum = 0;

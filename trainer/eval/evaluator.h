@@ -18,9 +18,10 @@ struct EvalResult {
   double ce = 0;  // mean cross-entropy alone, nats per token
 };
 
-// Mean over all samples of `batches`; thread-safe, so that several worlds and domains are evaluated
-// side by side. Returns early with tokens = 0 when `stop` is set.
+// Mean over all samples of `batches`, computed on `device` ("cpu", "cuda:N") in the model's own
+// type; thread-safe, so that several worlds and domains are evaluated side by side. Returns early
+// with tokens = 0 when `stop` is set.
 EvalResult Evaluate(const ModelConfig& config, const World& world, std::span<const Batch> batches,
-                    const std::atomic<bool>& stop);
+                    const std::atomic<bool>& stop, const std::string& device = "cpu");
 
 }  // namespace spes::trainer

@@ -19,17 +19,19 @@ std::vector<double> RouterAffinity(const ModelConfig& config, const AffinityInpu
     const std::int32_t* row = batch.tokens.data() + s * (batch.context + 1);
     token = std::copy(row, row + batch.context, token);
   }
-  const at::Tensor x = inputs.embed.index_select(0, tokens);
+  const at::Device device = inputs.embed.device();
+  const at::Tensor x = inputs.embed.index_select(0, tokens.to(device));
   const at::Tensor h =
       x * (x.square().mean(1, true) + config.norm_eps).rsqrt() * inputs.norm;  // [S·T, D]
   const at::Tensor p = at::softmax(at::mm(h, inputs.router.t()), 1);           // [S·T, E]
   const at::Tensor chosen = at::from_blob(const_cast<std::int64_t*>(own.data()),
                                           {static_cast<std::int64_t>(own.size())}, at::kLong);
-  const at::Tensor mean = p.index_select(1, chosen)
+  const at::Tensor mean = p.index_select(1, chosen.to(device))
                               .sum(1)
                               .view({batch.sequences, batch.context})
                               .mean(1)
                               .to(at::kDouble)
+                              .cpu()
                               .contiguous();
   std::copy_n(mean.const_data_ptr<double>(), affinity.size(), affinity.begin());
   return affinity;

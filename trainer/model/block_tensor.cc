@@ -19,4 +19,9 @@ at::Tensor BlockTensor(const BlockSpec& spec, DType type, SharedBuffer buffer) {
       at::TensorOptions(ScalarTypeOf(type)));
 }
 
+at::Tensor ShapedBlock(const BlockSpec& spec, const at::Tensor& flat) {
+  if (spec.kind != BlockKind::kShared) return flat;
+  return flat.narrow(0, 0, spec.parts[0].elements).view(spec.parts[0].shape);
+}
+
 }  // namespace spes::trainer

@@ -13,4 +13,7 @@ at::ScalarType ScalarTypeOf(DType type);
 // expert's block flat, [buffer_elements]. A published buffer must not be written through it.
 at::Tensor BlockTensor(const BlockSpec& spec, DType type, SharedBuffer buffer);
 
+// The same view of a block's whole memory, `flat` [buffer_elements], wherever that is.
+at::Tensor ShapedBlock(const BlockSpec& spec, const at::Tensor& flat);
+
 }  // namespace spes::trainer

@@ -11,6 +11,10 @@ namespace spes::trainer {
 
 enum class QkNorm { kNone, kFull, kHead };
 
+// What matrix products are computed in: the model's own type, or bfloat16 with parameters,
+// gradients and all statistics in the model's own, which is float32 then.
+enum class ComputeType { kModel, kBFloat16 };
+
 // A pre-norm decoder like OLMoE; one docstring per field is in scenarios/describe.
 struct ModelConfig {
   std::int64_t vocabulary = 256;    // V

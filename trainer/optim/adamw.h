@@ -26,4 +26,9 @@ double ClipFactor(const OptimizerConfig& config, double norm);
 void AdamWUpdate(const OptimizerConfig& config, double lr, double factor, DType type,
                  const void* gradient, std::int64_t elements, Buffer& values, AdamMoments& moments);
 
+// The same on plain memory of `type`; `updates` counts this one too.
+void AdamWUpdate(const OptimizerConfig& config, double lr, double factor, DType type,
+                 const void* gradient, std::int64_t elements, std::int64_t updates, void* values,
+                 void* first, void* second);
+
 }  // namespace spes::trainer

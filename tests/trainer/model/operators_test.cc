@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <stdexcept>
 #include <vector>
 
+#include "tests/trainer/model/operator_testing.h"
 #include "trainer/model/attention.h"
 #include "trainer/model/autograd.h"
 #include "trainer/model/cross_entropy.h"
@@ -21,41 +21,6 @@
 
 namespace spes::trainer {
 namespace {
-
-using Tensors = std::vector<at::Tensor>;
-using Operator = std::function<Tensors(const Tensors&)>;
-
-at::Tensor Random(const std::vector<std::int64_t>& shape) {
-  return at::randn(shape, at::TensorOptions(at::kDouble));
-}
-
-// Outputs, and the gradients of Σ output · some fixed weights.
-Tensors OutputsAndGradients(const Operator& f, const Tensors& inputs) {
-  Tensors leaves, results;
-  for (const at::Tensor& input : inputs) leaves.push_back(input.clone().requires_grad_());
-  at::Tensor sum = at::zeros({}, at::kDouble);
-  for (const at::Tensor& output : f(leaves)) {
-    const at::Tensor weights =
-        at::arange(output.numel(), at::TensorOptions(at::kDouble)).sin().view(output.sizes());
-    results.push_back(output.detach());
-    sum = sum + (output * weights).sum();
-  }
-  sum.backward();
-  for (const at::Tensor& leaf : leaves) {
-    results.push_back(leaf.grad().defined() ? leaf.grad() : at::zeros_like(leaf));
-  }
-  return results;
-}
-
-void ExpectEqual(const Operator& actual, const Operator& reference, const Tensors& inputs) {
-  const Tensors a = OutputsAndGradients(actual, inputs), b = OutputsAndGradients(reference, inputs);
-  ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    ASSERT_EQ(a[i].sizes(), b[i].sizes()) << i;
-    const double error = (a[i] - b[i]).abs().max().item<double>();
-    EXPECT_LE(error, 1e-11 * (1 + b[i].abs().max().item<double>())) << "tensor " << i;
-  }
-}
 
 at::Tensor NormReference(const at::Tensor& x, const at::Tensor& w) {
   return x * at::rsqrt((x * x).mean(-1, true) + 1e-6) * w;
