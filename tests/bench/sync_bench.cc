@@ -52,7 +52,7 @@ void Reduce(benchmark::State& state) {
     }
   }
   for (auto _ : state) {
-    Reduction reduction({}, allocation, s.world, members);
+    Reduction reduction({}, s.world, members);
     for (int n = 0; n < nodes; ++n) reduction.Add(n, uploads[static_cast<std::size_t>(n)], 1);
     benchmark::DoNotOptimize(reduction.Finish(1));
   }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -101,8 +102,7 @@ void Coordinator::BeginRound() {
                                                              : MomentsSent::kNone;
   std::vector<int> nodes(members_.size());
   std::iota(nodes.begin(), nodes.end(), 0);
-  reduction_ = std::make_unique<Reduction>(config_.reduction, allocation_, published_.world,
-                                           std::move(nodes));
+  reduction_ = std::make_unique<Reduction>(config_.reduction, published_.world, std::move(nodes));
   settled_.assign(members_.size(), false);
   closing_ = false;
   decoded_bytes_ = 0;
@@ -144,7 +144,17 @@ void Coordinator::SendOrders() {
 RoundOrder Coordinator::OrderFor(NodeId to, Member& peer) {
   RoundOrder order = order_;
   const std::vector<BlockId>& own = allocation_.blocks(to);
-  if (peer.trains != own) order.trains = peer.trains = own;
+  if (peer.trains != own) {
+    // What it has trained and does not offer is a value of its own.
+    std::vector<BlockId> left;
+    std::set_difference(peer.trains.begin(), peer.trains.end(), own.begin(), own.end(),
+                        std::back_inserter(left));
+    std::erase_if(left, [&peer](BlockId id) {
+      return std::binary_search(peer.asked.begin(), peer.asked.end(), id);
+    });
+    peer.held.Trained(left);
+    order.trains = peer.trains = own;
+  }
   peer.asked.clear();
   peer.base.clear();
   for (const BlockId id : own) {
@@ -200,6 +210,8 @@ void Coordinator::On(NodeId from, Offer m) {
   up_so_far_ += bytes;
   log_.record.up_bytes += bytes;
   if (peer.state != MemberState::kTraining || m.span.round != peer.round) {
+    // A repeated one must not be refused: its peer would take that for the fate of the first.
+    if (m.span.round <= peer.round) return;
     return Refuse(from, RejectReason::kUnexpected, m.span.round,
                   fmt::format("no result of round {} is awaited from it", m.span.round));
   }
@@ -216,7 +228,7 @@ void Coordinator::On(NodeId from, Offer m) {
   peer.state = MemberState::kIdle;
   peer.arrived = runtime_.Now();
   // After a result that was not finite its other blocks may not be either.
-  peer.held.Trained(fault ? allocation_.blocks(from) : peer.asked);
+  peer.held.Trained(fault ? peer.trains : peer.asked);
   peer.record = {};
   peer.record.round = m.span.round;
   peer.record.node = from;

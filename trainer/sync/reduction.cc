@@ -30,10 +30,8 @@ void Validate(const ReductionRule& rule) {
   }
 }
 
-Reduction::Reduction(const ReductionConfig& config, const Allocation& allocation,
-                     const World& previous, std::vector<int> members)
+Reduction::Reduction(const ReductionConfig& config, const World& previous, std::vector<int> members)
     : config_(config),
-      allocation_(allocation),
       previous_(previous),
       members_(std::move(members)),
       pending_(static_cast<int>(members_.size())),
@@ -75,9 +73,6 @@ void Reduction::Settle() {
     const auto found = waiting_.find(members_[next_]);
     if (found == waiting_.end()) return;
     for (const NodeBlock& block : found->second.blocks) {
-      if (!allocation_.Trains(found->first, block.id)) {
-        throw std::logic_error("a contribution to a block of another node");
-      }
       AddToSum(found->first, found->second, block);
     }
     waiting_.erase(found);

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "trainer/node.h"
-#include "trainer/sync/allocation.h"
 #include "trainer/sync/weighted_mean.h"
 #include "trainer/sync/world.h"
 
@@ -56,9 +55,8 @@ struct ReductionConfig {
 class Reduction {
  public:
   // `members` ascending: who may contribute. `previous` gives the values of blocks without a
-  // contribution. `allocation` must outlive the reduction. Throws as Validate does.
-  Reduction(const ReductionConfig& config, const Allocation& allocation, const World& previous,
-            std::vector<int> members);
+  // contribution. Throws as Validate does.
+  Reduction(const ReductionConfig& config, const World& previous, std::vector<int> members);
 
   // The blocks of `node`, each of the table's padded size and with finite values; the tokens that
   // it trained on; and a factor for what is worth less than others (a stale result; 1 normally).
@@ -110,7 +108,6 @@ class Reduction {
   SharedMoments ReducedMoments(Sum& sum) const;
 
   ReductionConfig config_;
-  const Allocation& allocation_;
   World previous_;
   std::vector<int> members_;
   std::size_t next_ = 0;  // index into members_ of the first unsettled one in order

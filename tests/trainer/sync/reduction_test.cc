@@ -22,14 +22,13 @@ class ReductionTest : public ::testing::Test {
  protected:
   std::shared_ptr<const BlockTable> table = MakeTinyTable(1, 3);  // block 0 shared, 1 to 3 experts
   World world = MakeTinyWorld(table);
-  Allocation allocation = MakeAllocation({.kind = AllocationKind::kContiguous}, *table, 3);
   double First(const World& w, BlockId id) const {
     return w.blocks[static_cast<std::size_t>(id)].data->as<double>()[0];
   }
 };
 
 TEST_F(ReductionTest, MeanOfSharedBlocksWeightedByTokensAndOwnersCopyOfExperts) {
-  Reduction r({.shared = {ReductionKind::kTokenMean}}, allocation, world, {0, 1, 2});
+  Reduction r({.shared = {ReductionKind::kTokenMean}}, world, {0, 1, 2});
   const NodeBlock expert = Filled(*table, 2, 9);
   r.Add(1, {Filled(*table, 0, 4), expert}, 3);
   r.Add(0, {Filled(*table, 0, 8), Filled(*table, 1, 7)}, 1);
@@ -47,7 +46,7 @@ TEST_F(ReductionTest, MeanOfSharedBlocksWeightedByTokensAndOwnersCopyOfExperts) 
 
 TEST_F(ReductionTest, TheRuleSaysWhichOfTokensAndFactorCount) {
   const auto reduced = [&](ReductionKind kind) {
-    Reduction r({.shared = {kind}}, allocation, world, {0, 1, 2});
+    Reduction r({.shared = {kind}}, world, {0, 1, 2});
     r.Exclude(0);
     r.Add(2, {Filled(*table, 0, 8)}, 3, 0.5);
     r.Add(1, {Filled(*table, 0, 2)}, 1, 1);
@@ -61,8 +60,7 @@ TEST_F(ReductionTest, TheRuleSaysWhichOfTokensAndFactorCount) {
 }
 
 TEST_F(ReductionTest, EachKindOfBlockHasItsRule) {
-  const Allocation all = MakeAllocation({.kind = AllocationKind::kAll}, *table, 3);
-  Reduction r({.shared = {ReductionKind::kMedian}, .experts = {ReductionKind::kOwner}}, all, world,
+  Reduction r({.shared = {ReductionKind::kMedian}, .experts = {ReductionKind::kOwner}}, world,
               {0, 1, 2});
   const NodeBlock expert = Filled(*table, 1, 70);
   r.Add(0, {Filled(*table, 0, 1), expert}, 1);
@@ -82,13 +80,12 @@ TEST(RobustReduction, LeavesOutTheSmallestAndLargestOfEachElement) {
   World world{table, {{0, std::make_shared<const Buffer>(table->Allocate(0))}}};
   std::mt19937 random(3);
   for (int n = 1; n <= 9; ++n) {
-    const Allocation allocation = MakeAllocation({.kind = AllocationKind::kAll}, *table, n);
     std::vector<int> members(static_cast<std::size_t>(n));
     std::iota(members.begin(), members.end(), 0);
     for (const double trim : {0.0, 0.1, 0.25, 0.49999999999, -1.0}) {  // −1: the median
       const ReductionRule rule = trim < 0 ? ReductionRule{ReductionKind::kMedian}
                                           : ReductionRule{ReductionKind::kTrimmedMean, trim};
-      Reduction r({.shared = rule}, allocation, world, members);
+      Reduction r({.shared = rule}, world, members);
       std::vector<SharedBuffer> sent;
       for (const int node : members) {
         auto buffer = std::make_shared<Buffer>(table->Allocate(0));
@@ -128,7 +125,7 @@ TEST_F(ReductionTest, MomentsAreReducedAsTheirBlocks) {
     return block;
   };
   const auto reduced = [&](ReductionKind kind) {
-    Reduction r({.shared = {kind}}, allocation, world, {0, 1, 2});
+    Reduction r({.shared = {kind}}, world, {0, 1, 2});
     const NodeBlock expert = with(2, 5, 6, 7);
     r.Add(1, {with(0, 4, 40, 20), expert}, 3);
     r.Add(0, {with(0, 8, 80, 30), Filled(*table, 1, 1)}, 1);
@@ -157,14 +154,14 @@ TEST_F(ReductionTest, TheSumIsInNodeOrderWhateverTheArrivals) {
   const double values[] = {1e16, 1, 1};
   std::vector<int> order = {0, 1, 2};
   do {
-    Reduction r({}, allocation, world, {0, 1, 2});
+    Reduction r({}, world, {0, 1, 2});
     for (const int n : order) r.Add(n, {Filled(*table, 0, values[n])}, 1);
     EXPECT_EQ(First(r.Finish(1).world, 0), ((1e16 + 1) + 1) / 3);
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
 TEST_F(ReductionTest, SharedUploadsAreFreedOnceAdded) {
-  Reduction r({}, allocation, world, {0, 1, 2});
+  Reduction r({}, world, {0, 1, 2});
   std::vector<std::weak_ptr<const Buffer>> uploads;
   for (const int n : {2, 0, 1}) {
     NodeBlock block = Filled(*table, 0, n);
@@ -175,12 +172,11 @@ TEST_F(ReductionTest, SharedUploadsAreFreedOnceAdded) {
 }
 
 TEST_F(ReductionTest, MisuseIsRefused) {
-  Reduction r({}, allocation, world, {0, 2});
+  Reduction r({}, world, {0, 2});
   EXPECT_THROW(r.Add(1, {}, 1), std::logic_error);
   EXPECT_THROW(r.Add(0, {}, 0), std::invalid_argument);
   EXPECT_THROW(r.Add(0, {}, 1, 0), std::invalid_argument);
-  EXPECT_THROW(r.Add(0, {Filled(*table, 2, 1)}, 1), std::logic_error);  // node 1's expert
-  Reduction again({}, allocation, world, {0, 2});
+  Reduction again({}, world, {0, 2});
   again.Add(0, {}, 1);
   EXPECT_THROW(again.Exclude(0), std::logic_error);
   EXPECT_THROW(again.Finish(1), std::logic_error);
