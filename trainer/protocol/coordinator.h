@@ -184,6 +184,7 @@ class Coordinator {
   // In coordinator_members.cc.
   void GiveUp(NodeId node, const std::string& reason);
   void StopWaiting(Member& peer);
+  void MissTheAbsent();
   Allocation WithoutTheLost() const;
   // In coordinator_trust.cc.
   void Take(NodeId from, Offer m);
@@ -247,6 +248,7 @@ class Coordinator {
   Counted down_so_far_;
 
   bool begun_ = false;  // the first round since this coordinator is there
+  bool resumed_ = false;
 
   // The round at hand.
   RoundOrder order_;

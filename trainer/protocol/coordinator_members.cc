@@ -42,7 +42,9 @@ void Coordinator::On(NodeId from, const Join& m) {
   Event(from, "join", m.run == 0 ? "" : fmt::format("with what it had after round {}", m.round));
   if (!begun_) {
     if (!deadline_timer_) ArmDeadline();
-    return MaybeBegin();
+    if (resumed_) MissTheAbsent();
+    if (!begun_) MaybeBegin();
+    return;
   }
   // A latecomer takes part in the round at hand, unless it has been part of it before.
   if (closing_ || (reduction_ && HasOffered(from))) return;
@@ -51,15 +53,22 @@ void Coordinator::On(NodeId from, const Join& m) {
   CountDown(before);
 }
 
+// A run that is resumed knows its peers: it had connections with them.
+void Coordinator::MissTheAbsent() {
+  for (NodeId node = 0; node < allocation_.nodes(); ++node) {
+    if (member(node).state == MemberState::kAbsent) OnLost(node, "the coordinator began anew");
+  }
+}
+
 // The first round begins once every peer has joined or is known to be lost, or at the deadline with
-// those who are there.
+// those who are there. When all rounds are done nobody is waited for.
 void Coordinator::MaybeBegin() {
   const auto count = [this](MemberState state) {
     return std::count_if(members_.begin(), members_.end(),
                          [state](const Member& each) { return each.state == state; });
   };
   if (count(MemberState::kIdle) == 0) return;
-  if (count(MemberState::kAbsent) > 0 && !deadline_passed_) return;
+  if (count(MemberState::kAbsent) > 0 && !deadline_passed_ && !AllStepsDone()) return;
   begun_ = true;
   if (AllStepsDone()) return SendOrders();
   const Counted before = down_so_far_;
@@ -70,8 +79,8 @@ void Coordinator::MaybeBegin() {
 void Coordinator::OnLost(NodeId node, const std::string& reason) {
   Member& peer = member(node);
   if (peer.state == MemberState::kMissing) return;
-  if (peer.state == MemberState::kAbsent && config_.patience > sim::Time{0}) return;
-  const bool awaited = peer.state == MemberState::kIdle || peer.state == MemberState::kTraining;
+  const bool awaited = peer.state == MemberState::kAbsent || peer.state == MemberState::kIdle ||
+                       peer.state == MemberState::kTraining;
   if (!awaited || config_.patience <= sim::Time{0}) return GiveUp(node, reason);
   peer.state = MemberState::kMissing;
   Event(node, "missing", reason);

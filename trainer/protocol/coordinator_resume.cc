@@ -54,6 +54,7 @@ void Coordinator::Resume(CoordinatorState state) {
   require(state.allocation.size() == members_.size() && state.nodes.size() == members_.size(),
           "it has another number of nodes");
   require(state.moments.size() == published_.moments.size(), "its moments are of another model");
+  resumed_ = true;
   config_.run = state.run;
   committed_round_ = state.round;
   committed_step_ = state.step;
