@@ -51,6 +51,7 @@ Peer::Peer(PeerConfig config, Node& node, const World& start, Runtime& runtime,
       stop_(stop),
       trains_(node.trainable()),
       held_(start.blocks.size(), 0) {
+  for (const PublishedBlock& block : start.blocks) refers_.push_back(block.data);
   if (!NeedsBase(config_.codec) && !(config_.decodes && NeedsBase(config_.published)) &&
       !Poisons()) {
     return;
@@ -82,7 +83,7 @@ void Peer::On(const Admit& m) {
   if (state_ != PeerState::kJoining) return;  // a repeated admission changes nothing
   run_ = m.run;
   if (ContinueWith(m)) return;
-  if (m.order.span.round <= trained_) {
+  if (m.order.span.round <= (Training() ? order_.span.round : trained_)) {
     anew_ = busy_;
     if (!busy_) BeginAnew();
     return;
@@ -96,11 +97,21 @@ void Peer::On(const Admit& m) {
   BeginRound(m.order);
 }
 
+// Whether `order` asks for what the order at hand does.
+bool Peer::IsAtHand(const RoundOrder& order) const {
+  const RoundSpan &a = order.span, &b = order_.span;
+  return a.round == b.round && a.first_step == b.first_step && a.steps == b.steps &&
+         order.ahead == order_.ahead && order.moments == order_.moments &&
+         order.trains.value_or(trains_) == trains_ && AskedBlocks(order) == AskedBlocks(order_);
+}
+
 // Whether the order is the one at hand, given before the coordinator was lost: then its result
 // stands, and of what was sent only the rest counts.
 bool Peer::ContinueWith(const Admit& m) {
-  if (!offer_ || m.order.span.round != order_.span.round) return false;
+  if (!offer_ || !IsAtHand(m.order)) return false;
   if (queued_ || !(Training() || complete_)) return false;
+  attempts_ = 0;
+  rejected_ = false;
   const std::vector<BlockId> own = AskedBlocks(order_);
   std::vector<SentBlock> others;
   std::copy_if(m.blocks.begin(), m.blocks.end(), std::back_inserter(others),
@@ -148,7 +159,9 @@ void Peer::AdoptOffered(const Update& m) {
     held_[static_cast<std::size_t>(block.id)] = m.version;
     if (!block.data) continue;
     if (!base_.empty()) base_[static_cast<std::size_t>(block.id)] = block.data;
-    if (block.code || order_.ahead > 0 || Poisons()) adopt_.push_back({block.id, block.data});
+    if (block.code || order_.ahead > 0 || Poisons()) {
+      adopt_.push_back({block.id, block.data, block.moments});
+    }
   }
 }
 
@@ -222,6 +235,8 @@ void Peer::BeginRound(RoundOrder order) {
     std::iota(reset_.begin(), reset_.end(), 0);
   }
   for (const BlockId id : AskedBlocks(order_)) held_[static_cast<std::size_t>(id)] = -1;
+  for (const NodeBlock& block : adopt_) refers_[static_cast<std::size_t>(block.id)] = block.data;
+  for (const BlockId id : trains_) refers_[static_cast<std::size_t>(id)].reset();
   auto work = [this, offer, ahead, done, keep, order = order_, saved = Snapshot(),
                adopt = std::exchange(adopt_, {}), reset = std::exchange(reset_, {}),
                step_end_s = std::move(step_end_s)]() mutable {
@@ -248,7 +263,7 @@ void Peer::BeginRound(RoundOrder order) {
 
 // What the peer is to offer.
 std::vector<BlockId> Peer::AskedBlocks(const RoundOrder& order) const {
-  return order.blocks ? *order.blocks : trains_;
+  return order.blocks ? *order.blocks : order.trains.value_or(trains_);
 }
 
 // The blocks as they are to be sent, and the sums over the round's steps.
@@ -284,6 +299,7 @@ void Peer::Fill(Offer& offer, const RoundOrder& order) {
 void Peer::OnComputeDone() {
   busy_ = false;
   if (stop_) return;  // cut short: an offer of fewer steps must not reach the world
+  if (state_ == PeerState::kFinished) return;  // all was over before it was done
   trained_ = order_.span.round;
   complete_ = true;
   if (std::exchange(anew_, false)) return BeginAnew();
@@ -369,6 +385,8 @@ void Peer::On(const Update& m) {
     BeginRound(*m.next);
   } else {
     state_ = PeerState::kFinished;
+    queued_.reset();
+    anew_ = false;
   }
 }
 

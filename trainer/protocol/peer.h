@@ -76,6 +76,7 @@ class Peer {
   void On(const Reject& m);
   void On(const Update& m);
   void BeginRound(RoundOrder order);
+  bool IsAtHand(const RoundOrder& order) const;
   bool ContinueWith(const Admit& m);
   bool Training() const { return busy_ && !ahead_; }  // the round at hand
   void OnComputeDone();
@@ -119,12 +120,13 @@ class Peer {
   sim::Time offered_{0};              // when it left
   double up_s_ = 0;
 
-  std::vector<BlockId> trains_;  // as the last order has it
-  bool owes_ahead_ = false;      // restored without the steps that it had trained ahead
-  bool anew_ = false;            // begins anew once the computation under way is done
-  std::uint64_t run_ = 0;        // the coordinator's; 0: never let in
-  std::int32_t trained_ = 0;     // the last round that is trained
-  std::vector<Version> held_;    // [block]: the published value it goes on with, −1: none
+  std::vector<BlockId> trains_;       // as the last order has it
+  bool owes_ahead_ = false;           // restored without the steps that it had trained ahead
+  bool anew_ = false;                 // begins anew once the computation under way is done
+  std::uint64_t run_ = 0;             // the coordinator's; 0: never let in
+  std::int32_t trained_ = 0;          // the last round that is trained
+  std::vector<Version> held_;         // [block]: the published value it goes on with, −1: none
+  std::vector<SharedBuffer> refers_;  // [block]: what the node refers to; null where it trains
   std::optional<Runtime::TimerId> rejoin_;
 
   // Steps of the next round that were trained while this one's result was on its way.

@@ -21,6 +21,10 @@ SavedPeer Peer::Snapshot() const {
   for (std::size_t i = 0; i < base_.size(); ++i) {
     saved.base.emplace(static_cast<BlockId>(i), base_[i]);
   }
+  // The steps ahead are trained from them, while what is published next is on its way.
+  for (std::size_t i = 0; order_.ahead > 0 && i < refers_.size(); ++i) {
+    if (refers_[i]) saved.refers.emplace(static_cast<BlockId>(i), refers_[i]);
+  }
   return saved;
 }
 
@@ -35,9 +39,11 @@ void Peer::Keep(SavedPeer saved, const Offer& offer) {
   const auto trained = [&saved](BlockId id) {
     return std::binary_search(saved.trains.begin(), saved.trains.end(), id);
   };
-  // Values that it only refers to are gone with the process, except those of the first world.
+  // Other values that it only refers to are gone with the process, except those of the first
+  // world.
   for (std::size_t i = 0; i < saved.held.size(); ++i) {
-    if (saved.held[i] > 0 && !trained(static_cast<BlockId>(i))) saved.held[i] = -1;
+    const auto id = static_cast<BlockId>(i);
+    if (saved.held[i] > 0 && !trained(id) && !saved.refers.contains(id)) saved.held[i] = -1;
   }
   std::erase_if(saved.base, [&](const auto& each) { return !trained(each.first); });
   saved.residuals = residuals_.all();
@@ -59,14 +65,26 @@ bool Peer::Restore(std::int32_t round) {
   }
   if (node_.trainable() != saved.trains) node_.SetTrainable(saved.trains, config_.keep_moments);
   node_.Load(saved.node);
-  trains_ = std::move(saved.trains);
-  run_ = saved.run;
+  const std::vector<BlockId> before = std::exchange(trains_, std::move(saved.trains));
+  if (run_ == 0) run_ = saved.run;
   trained_ = saved.round;
   held_ = std::move(saved.held);
+  // Since then it may have trained what it did not train then.
+  for (const BlockId id : before) {
+    const bool trains = std::binary_search(trains_.begin(), trains_.end(), id);
+    if (!trains && !saved.refers.contains(id)) held_[static_cast<std::size_t>(id)] = -1;
+  }
   order_ = std::move(saved.order);
   residuals_.Restore(std::move(saved.residuals));
   for (auto& [id, value] : saved.base) {
     if (!base_.empty()) base_[static_cast<std::size_t>(id)] = std::move(value);
+  }
+  for (const BlockId id : trains_) refers_[static_cast<std::size_t>(id)].reset();
+  for (auto& [id, value] : saved.refers) {
+    const NodeBlock block{id, value};
+    node_.Apply({&block, 1});
+    if (!base_.empty()) base_[static_cast<std::size_t>(id)] = value;
+    refers_[static_cast<std::size_t>(id)] = std::move(value);
   }
   offer_.reset();
   ahead_.reset();

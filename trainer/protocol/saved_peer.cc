@@ -19,6 +19,15 @@ void Put(StateWriter& out, const Buffer& buffer) {
   out.Bytes({buffer.data(), static_cast<std::size_t>(buffer.bytes())});
 }
 
+template <class Buffers>
+void PutBuffers(StateWriter& out, const Buffers& buffers) {
+  out.Number<std::uint64_t>(buffers.size());
+  for (const auto& [id, buffer] : buffers) {
+    out.Number(id);
+    Put(out, *buffer);
+  }
+}
+
 // A message without values is all head.
 void PutMessage(StateWriter& out, Message message, const BlockTable& table) {
   Put(out, EncodeMessage(std::move(message), table).head);
@@ -53,6 +62,14 @@ std::shared_ptr<Buffer> TakeBuffer(StateReader& in, const BlockTable& table, Blo
   return buffer;
 }
 
+template <class Buffers>
+void TakeBuffers(StateReader& in, const BlockTable& table, Buffers& buffers) {
+  for (auto left = in.Number<std::uint64_t>(); left > 0; --left) {
+    const BlockId id = TakeId(in, table);
+    buffers[id] = TakeBuffer(in, table, id);
+  }
+}
+
 }  // namespace
 
 std::string WriteSavedPeer(const SavedPeer& saved, const BlockTable& table) {
@@ -68,16 +85,9 @@ std::string WriteSavedPeer(const SavedPeer& saved, const BlockTable& table) {
     out.Number(block.id);
     out.Number(block.checksum);
   }
-  out.Number<std::uint64_t>(saved.residuals.size());
-  for (const auto& [id, buffer] : saved.residuals) {
-    out.Number(id);
-    Put(out, *buffer);
-  }
-  out.Number<std::uint64_t>(saved.base.size());
-  for (const auto& [id, buffer] : saved.base) {
-    out.Number(id);
-    Put(out, *buffer);
-  }
+  PutBuffers(out, saved.residuals);
+  PutBuffers(out, saved.base);
+  PutBuffers(out, saved.refers);
   Put(out, saved.node);
   return out.Finish();
 }
@@ -99,14 +109,9 @@ SavedPeer ReadSavedPeer(std::string_view text, std::shared_ptr<const BlockTable>
     block.checksum = in.Number<std::uint64_t>();
     saved.offer.blocks.push_back(std::move(block));
   }
-  for (auto left = in.Number<std::uint64_t>(); left > 0; --left) {
-    const BlockId id = TakeId(in, *table);
-    saved.residuals[id] = TakeBuffer(in, *table, id);
-  }
-  for (auto left = in.Number<std::uint64_t>(); left > 0; --left) {
-    const BlockId id = TakeId(in, *table);
-    saved.base[id] = TakeBuffer(in, *table, id);
-  }
+  TakeBuffers(in, *table, saved.residuals);
+  TakeBuffers(in, *table, saved.base);
+  TakeBuffers(in, *table, saved.refers);
   saved.node = std::string(in.Bytes());
   in.ExpectEnd();
   if (saved.held.size() != static_cast<std::size_t>(table->size())) {

@@ -25,6 +25,9 @@ struct SavedPeer {
   // Published values that what it offers next is coded from: of the blocks that it trains; empty
   // where the codec needs none.
   std::map<BlockId, SharedBuffer> base;
+  // Published values that the steps ahead are trained from: of the blocks that it does not train;
+  // empty where the order has no such steps.
+  std::map<BlockId, SharedBuffer> refers;
   std::string node;  // Node::Save
 };
 
