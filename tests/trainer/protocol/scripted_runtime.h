@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -27,12 +26,6 @@ class ScriptedRuntime {
   }
   void Connect(NodeId id, Handler handler) { handlers_[id] = std::move(handler); }
   void Deliver(NodeId from, NodeId to, const Message& message) { handlers_[to](from, message); }
-  // The process behind `id` is gone: of its timers, its work and its messages, those to it
-  // included, nothing more happens. Whoever calls Connect next is a new one.
-  void Kill(NodeId id) {
-    ++lives_[id];
-    handlers_.erase(id);
-  }
   // Everything that is on its way between the two is lost.
   void Cut(NodeId a, NodeId b) { ++cuts_[{std::min(a, b), std::max(a, b)}]; }
 
@@ -45,23 +38,18 @@ class ScriptedRuntime {
     Endpoint(ScriptedRuntime& all, NodeId id) : all_(all), id_(id) {}
     sim::Time Now() const override { return all_.loop.Now(); }
     TimerId After(sim::Time d, std::function<void()> f) override {
-      return all_.loop.After(d, [this, life = Life(), f = std::move(f)] {
-        if (life == Life()) f();
-      });
+      return all_.loop.After(d, std::move(f));
     }
     void Cancel(TimerId id) override { all_.loop.Cancel(id); }
     void Send(NodeId to, Message message, std::int64_t, std::function<void()> delivered) override {
       const sim::Time delay = all_.script(id_, to, message);
       if (delay == sim::kNever) return;
-      const auto now = [this, to] {
-        return std::array{Life(), all_.lives_[to],
-                          all_.cuts_[{std::min(id_, to), std::max(id_, to)}]};
-      };
-      all_.loop.After(delay, [this, to, now, then = now(), message = std::move(message),
+      int& cuts = all_.cuts_[{std::min(id_, to), std::max(id_, to)}];
+      all_.loop.After(delay, [this, to, &cuts, then = cuts, message = std::move(message),
                               delivered = std::move(delivered)] {
-        if (now() != then || !all_.handlers_.contains(to)) return;
+        if (cuts != then) return;
         all_.Deliver(id_, to, message);
-        if (delivered && now() == then) delivered();
+        if (delivered && cuts == then) delivered();
       });
     }
     void Compute(std::function<void()> work, sim::Time charged,
@@ -71,14 +59,12 @@ class ScriptedRuntime {
     }
 
    private:
-    int Life() const { return all_.lives_[id_]; }
     ScriptedRuntime& all_;
     NodeId id_;
   };
 
   std::map<NodeId, std::unique_ptr<Endpoint>> endpoints_;
   std::map<NodeId, Handler> handlers_;
-  std::map<NodeId, int> lives_;
   std::map<std::pair<NodeId, NodeId>, int> cuts_;
 };
 
