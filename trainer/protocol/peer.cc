@@ -305,7 +305,11 @@ void Peer::OnComputeDone() {
   if (std::exchange(anew_, false)) return BeginAnew();
   if (queued_) {  // the coordinator has gone on: what it lacks was sent, and is adopted first
     for (const OfferedBlock& block : offer_->blocks) residuals_.Forget(block.id);
-    return BeginRound(*std::exchange(queued_, std::nullopt));
+    const RoundOrder next = *std::exchange(queued_, std::nullopt);
+    if (state_ == PeerState::kComputing) return BeginRound(next);
+    // Lost meanwhile: another order will come. Of this result nothing is wanted any more.
+    complete_ = false;
+    return offer_.reset();
   }
   // While it is joining the result waits: the coordinator may still want it.
   if (state_ == PeerState::kComputing) SendOffer();
@@ -331,7 +335,10 @@ void Peer::TrainAhead() {
       [this] {
         busy_ = false;
         if (std::exchange(anew_, false)) return BeginAnew();
-        if (queued_ && !stop_) BeginRound(*std::exchange(queued_, std::nullopt));
+        if (!queued_ || stop_) return;
+        const RoundOrder next = *std::exchange(queued_, std::nullopt);
+        // Otherwise it was lost meanwhile, and another order will come.
+        if (state_ == PeerState::kComputing) BeginRound(next);
       });
 }
 
