@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trainer/model/initial_world.h"
+#include "trainer/sync/allocation.h"
 #include "trainer/sync/merge.h"
 #include "trainer/sync/reduction.h"
 
