@@ -23,7 +23,8 @@ struct ProcessStart {
 
 // One row per node and kind (measured −1), and one per kind for this process: the world and what it
 // is reduced to, each node's own values and moments, uploads that wait for their round's end, and
-// gradients and activations of each worker, but for what is on GPUs; at last their sum beside the largest resident size.
+// gradients and activations of each worker, but for what is on GPUs; at last their sum beside the
+// largest resident size.
 void RecordMemory(const scenarios::Scenario& scenario, const trainer::Allocation& allocation,
                   const trainer::BlockTable& table, int workers, const ProcessStart& start,
                   analysis::Recorder& recorder);

@@ -50,10 +50,11 @@ void Describe(TransportSection& transport, Visitor& v) {
              "to files beside the journal.",
              AtLeast(1, 100'000)},
             &transport.uploads_in_memory);
-  v.OnValue({"status",
-             "HOST:PORT of the status page and of /metrics, which the coordinator or the simulation "
-             "serves without encryption. Empty: none."},
-            &transport.status);
+  v.OnValue(
+      {"status",
+       "HOST:PORT of the status page and of /metrics, which the coordinator or the simulation "
+       "serves without encryption. Empty: none."},
+      &transport.status);
 }
 
 }  // namespace spes::scenarios
