@@ -1,4 +1,5 @@
 // `spes-sim wan`: programs on the hosts of a scenario's network.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -34,14 +35,16 @@ class WanTest : public ProgramTest {
   WanTest() { Write("s.yaml", TinyScenario()); }
 
   Outcome Wan(const std::string& arguments, const std::string& before = "") const {
-    return Run("wan s.yaml --prefix spes-e2e " + arguments, before);
+    return Run("wan s.yaml --prefix " + Prefix() + " " + arguments, before);
   }
+  // Tests that run at the same time have namespaces of their own.
+  static std::string Prefix() { return fmt::format("e2e-{:07}", getpid()); }
 
   static int Namespaces() {
     int count = 0;
     std::error_code none;
     for (const auto& entry : std::filesystem::directory_iterator("/run/netns", none)) {
-      count += entry.path().filename().string().starts_with("spes-e2e-");
+      count += entry.path().filename().string().starts_with(Prefix() + "-");
     }
     return count;
   }
@@ -105,8 +108,8 @@ TEST_F(WanOnHosts, AnInterruptEndsAllAndLeavesNothing) {
 TEST_F(WanOnHosts, WithoutACommandItStaysUntilInterrupted) {
   const Outcome outcome = Wan("", "timeout --preserve-status -s TERM 3");
   EXPECT_EQ(outcome.code, 0) << "that is how it ends";
-  EXPECT_THAT(outcome.out, HasSubstr("coordinator  spes-e2e-coordinator  10.77.0.5"));
-  EXPECT_THAT(outcome.out, HasSubstr("node 3       spes-e2e-node3        10.77.0.4"));
+  EXPECT_THAT(outcome.out, HasSubstr("coordinator  " + Prefix() + "-coordinator  10.77.0.5"));
+  EXPECT_THAT(outcome.out, HasSubstr("node 3       " + Prefix() + "-node3        10.77.0.4"));
   EXPECT_THAT(outcome.out, HasSubstr("50 Mbps   5 Mbps   41 ms"));
   EXPECT_THAT(outcome.out, HasSubstr("% late, largest lag "));
   EXPECT_EQ(Namespaces(), 0);
