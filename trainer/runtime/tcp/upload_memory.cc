@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -46,6 +48,8 @@ class Mapping {
              fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED | MAP_NORESERVE, fd, offset);
     if (data == MAP_FAILED) throw std::bad_alloc();
     data_ = static_cast<std::byte*>(data);
+    // Fewer faults on the way in; where the system has no large pages nothing is lost.
+    if (fd < 0) madvise(data_, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);
   }
   ~Mapping() { munmap(data_, static_cast<std::size_t>(bytes_)); }
   Mapping(const Mapping&) = delete;
@@ -67,6 +71,35 @@ struct UploadMemory::State {
   std::atomic<int> in_memory{0};
   std::mutex mutex;
   std::set<const Spooled*> spooled;
+
+  // Ordinary memory: what uploads have let go of serves the next ones, as a round's do those of the
+  // round before. All there is is never more than what was in use at one time.
+  std::multimap<std::int64_t, std::unique_ptr<Mapping>> idle;  // by size
+  std::int64_t used_bytes = 0, idle_bytes = 0, most_bytes = 0;
+
+  std::unique_ptr<Mapping> Take(std::int64_t bytes) {
+    std::unique_ptr<Mapping> mapping;
+    {
+      const std::lock_guard lock(mutex);
+      used_bytes += bytes;
+      most_bytes = std::max(most_bytes, used_bytes);
+      if (auto found = idle.extract(bytes)) {
+        mapping = std::move(found.mapped());
+        idle_bytes -= bytes;
+      }
+    }
+    if (!mapping) return std::make_unique<Mapping>(-1, 0, bytes);
+    std::memset(mapping->data(), 0, static_cast<std::size_t>(bytes));
+    return mapping;
+  }
+  void GiveBack(std::unique_ptr<Mapping> mapping) {
+    const std::lock_guard lock(mutex);
+    const std::int64_t bytes = mapping->bytes();
+    used_bytes -= bytes;
+    if (used_bytes + idle_bytes + bytes > most_bytes) return;
+    idle_bytes += bytes;
+    idle.emplace(bytes, std::move(mapping));
+  }
 };
 
 // One upload in a file.
@@ -156,14 +189,13 @@ Allocate UploadMemory::ForUpload() {
   }
   ++state_->in_memory;
   const std::shared_ptr<void> counted(nullptr, [state = state_](void*) { --state->in_memory; });
-  return [counted](std::int64_t bytes) {
-    struct Held {
-      Mapping mapping;
-      std::shared_ptr<void> counted;
-    };
-    const std::int64_t size = std::max(kAlignment, bytes);
-    std::shared_ptr<Held> held(new Held{Mapping(-1, 0, RoundUp(size, kPage)), counted});
-    return Buffer(held->mapping.data(), bytes, held);
+  return [counted, state = state_](std::int64_t bytes) {
+    std::unique_ptr<Mapping> mapping = state->Take(RoundUp(std::max(kAlignment, bytes), kPage));
+    std::byte* data = mapping->data();
+    const std::shared_ptr<Mapping> held(mapping.release(), [state, counted](Mapping* done) {
+      state->GiveBack(std::unique_ptr<Mapping>(done));
+    });
+    return Buffer(data, bytes, held);
   };
 }
 
