@@ -116,6 +116,14 @@ static void Describe(sim::TcpConfig& tcp, Visitor& v) {
             &tcp.segment_bytes);
   v.OnValue({"initial_window", "Initial congestion window in segments.", AtLeast(1, 1000)},
             &tcp.initial_window);
+  OneOf<std::string>(
+      v,
+      {"after_idle",
+       "What a transfer makes of the last one over the same connections. remembered: it goes back "
+       "to "
+       "the windows learnt, as Linux does; fresh: it begins as on new connections. Traffic in the "
+       "background is always fresh."},
+      tcp.after_idle, {{"remembered", "remembered"}, {"fresh", "fresh"}});
   v.OnValue({"streams", "Parallel connections that share one transfer.", AtLeast(1)}, &tcp.streams);
   v.OnValue({"coarse_factor",
              "Where the level sends coarse segments, they are up to so many times larger.",

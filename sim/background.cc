@@ -99,7 +99,8 @@ class Background : public Network {
     network_->Start({.from = flow.from,
                      .to = flow.to,
                      .bytes = flow.bytes == 0 ? kEndless : flow.bytes,
-                     .streams = flow.streams},
+                     .streams = flow.streams,
+                     .stranger = true},
                     [this, &source](const FlowResult& result) {
                       Time pause = Pause(source);
                       if (result.outcome != FlowOutcome::kDone) {

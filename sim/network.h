@@ -27,6 +27,7 @@ struct Flow {
   std::int64_t bytes = 0;  // payload, may be 0; more than 2 GiB and 4 GiB are ordinary
   int streams = 1;         // parallel TCP connections that share the payload evenly
   TrafficClass traffic_class = TrafficClass::kBulk;
+  bool stranger = false;  // over connections of its own, which are new: nothing is remembered
 };
 
 enum class FlowOutcome { kDone, kCancelled, kStalled, kFailed };
@@ -61,8 +62,9 @@ struct LinkUsage {
 
 // Single-threaded; driven by an EventLoop. While it advances, the network is the one who knows the
 // time, so EventLoop::Now asks it. Flows run over connections that
-// are already open, with a fresh congestion window (a persistent connection after idling): no
-// handshake is paid, except at the first contact of a pair of hosts that Prepare has not named.
+// are already open and have idled; what they remember of their last transfer is up to
+// TcpConfig::after_idle. No handshake is paid, except at the first contact of a pair of hosts that
+// Prepare has not named.
 class Network {
  public:
   using OnDone = std::function<void(const FlowResult&)>;

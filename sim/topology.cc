@@ -97,6 +97,9 @@ void TcpConfig::Validate() const {
   if (congestion != "cubic" && congestion != "reno") {
     Refuse("congestion control '{}' is not known: cubic or reno", congestion);
   }
+  if (after_idle != "fresh" && after_idle != "remembered") {
+    Refuse("connections after idling '{}': fresh or remembered", after_idle);
+  }
   if (segment_bytes < 536 || segment_bytes > 65000) {
     Refuse("a TCP segment of {} bytes: it must lie in [536, 65000]", segment_bytes);
   }

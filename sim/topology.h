@@ -74,14 +74,17 @@ struct TcpConfig {
   int segment_bytes = 1448;          // MSS
   int initial_window = 10;           // segments
   int streams = 1;                   // parallel connections per bulk transfer
+  // What a bulk transfer makes of those that its connections carried before: "fresh", nothing, or
+  // "remembered", as AfterIdle in path_memory.h. The ideal level has nothing to remember.
+  std::string after_idle = "remembered";
   // The coarse level's segments are up to so many times larger.
   int coarse_factor = 5;
   Time stall_timeout = std::chrono::minutes(5);
   std::uint64_t seed = 1;  // of random losses and of conditions
 
-  // Throws std::invalid_argument with one line: an unknown congestion control, a segment outside
-  // [536, 65000] bytes, a window outside [1, 1000] segments, a number of streams below 1, a factor
-  // outside [1, 100], a time-out that is not positive.
+  // Throws std::invalid_argument with one line: an unknown congestion control or after_idle, a
+  // segment outside [536, 65000] bytes, a window outside [1, 1000] segments, a number of streams
+  // below 1, a factor outside [1, 100], a time-out that is not positive.
   void Validate() const;
 };
 

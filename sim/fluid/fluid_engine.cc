@@ -18,6 +18,7 @@ FluidEngine::FluidEngine(std::shared_ptr<const LinkGraph> graph, const TcpConfig
     : graph_(std::move(graph)),
       stall_timeout_(tcp.stall_timeout),
       transport_(std::move(transport)),
+      remembers_(tcp.after_idle == "remembered"),
       control_(graph_->links().size(), tcp.stall_timeout),
       bulk_(graph_->links().size(), tcp.stall_timeout),
       links_(*graph_, transport_->efficiency(), &control_, &bulk_),
@@ -136,13 +137,7 @@ void FluidEngine::Begin(int slot) {
   if (bytes == 0) return End(slot, FlowOutcome::kDone, 0);
   active.phase = Phase::kSteady;
   active.window = kUnlimited;
-  if (transport_->windows() && active.course.window < bytes) {
-    active.phase = Phase::kSlowStart;
-    active.window = active.course.window;
-    active.since = now_;
-    wakes_.Set(slot, now_ + Time(std::llround(active.course.rtt_ns)));
-    if (!active.control) slow_starting_.insert(slot);
-  }
+  if (transport_->windows() && active.course.window < bytes) StartWindow(slot);
   if (active.control) draining_control_.insert(slot);
   active.number = DrainsOf(active).Add(*active.route, active.course.weight, Cap(active),
                                        active.course.stages.front().until, active.result.start);
@@ -176,6 +171,7 @@ void FluidEngine::End(int slot, FlowOutcome outcome, std::int64_t delivered) {
   Active& active = active_[slot];
   FlowResult result = ResultNow(active, delivered, &usage_);
   result.outcome = outcome;
+  Remember(active, outcome);
   links_.Release(*active.route);
   wakes_.Clear(slot);
   if (active.phase != Phase::kLatency) {

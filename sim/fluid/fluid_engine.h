@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -16,6 +17,7 @@
 #include "sim/fluid/timers.h"
 #include "sim/fluid/transport.h"
 #include "sim/network.h"
+#include "sim/path_memory.h"
 
 namespace spes::sim {
 
@@ -48,14 +50,16 @@ class FluidEngine : public Network {
     bool control = false;
     Phase phase = Phase::kLatency;
     std::size_t stage = 0;
-    int number = -1;             // in its Drains, after the latency
-    int contended = -1;          // the link for which it was weighed
-    std::optional<Time> filled;  // when it came to fill its share
-    double window = 0;           // bytes; infinite where nothing depends on it
-    double first = 0;            // the window after slow start, if nothing has shrunk it
-    double anchor = 0;           // the window from which it grows
-    Time since{0};               // of the round in slow start; of the anchor
-    bool grows = false;          // the window holds the flow, and grows
+    int number = -1;                       // in its Drains, after the latency
+    int contended = -1;                    // the link for which it was weighed
+    std::optional<Time> filled;            // when it came to fill its share
+    double window = 0;                     // bytes; infinite where nothing depends on it
+    double first = 0;                      // the window after slow start, if nothing has shrunk it
+    double threshold = PathMemory::kNone;  // that ends slow start, whatever else does not
+    double reached = 0;                    // the last window before nothing depended on it
+    double anchor = 0;                     // the window from which it grows
+    Time since{0};                         // of the round in slow start; of the anchor
+    bool grows = false;                    // the window holds the flow, and grows
   };
 
   Drains& DrainsOf(const Active& active) { return active.control ? control_ : bulk_; }
@@ -83,6 +87,9 @@ class FluidEngine : public Network {
 
   // fluid_windows.cc
   double Cap(const Active& active) const;
+  bool Remembers(const Active& active) const;
+  void StartWindow(int slot);
+  void Remember(const Active& active, FlowOutcome outcome);
   void SetWindow(int slot, double window);
   Time RoundTrip(const Active& active) const;
   void NextRound(int slot);
@@ -101,9 +108,12 @@ class FluidEngine : public Network {
   const std::shared_ptr<const LinkGraph> graph_;
   const Time stall_timeout_;
   const std::unique_ptr<Transport> transport_;
+  const bool remembers_;
   Time now_{0};
   FlowId next_id_ = 1;
   std::set<std::pair<int, int>> met_;  // hosts with open connections
+
+  std::map<std::pair<int, int>, PathMemory> memories_;  // [from, to]
 
   std::vector<Active> active_;  // by slot
   std::vector<int> free_slots_;

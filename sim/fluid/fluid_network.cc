@@ -99,8 +99,12 @@ class TcpTransport : public Transport {
   }
 
   double AfterOutage(const Course& course, double window, Time outage) const override {
-    const bool again = outage > 3 * (Time(std::llround(course.rtt_ns)) + kLeastTimeout);
+    const bool again = outage > 3 * Timeout(course);
     return std::min(window, again ? kTimeoutsLeave * course.window : kLossesLeave * window);
+  }
+
+  Time Timeout(const Course& course) const override {
+    return Time(std::llround(course.rtt_ns)) + kLeastTimeout;
   }
 
   // Reno: a segment per round trip. CUBIC: from the plateau at its largest window on, by 0.4 t³

@@ -24,6 +24,38 @@ double FluidEngine::Cap(const Active& active) const {
   return active.course.Cap(active.stage, active.window);
 }
 
+// Random losses have a course of their own, which says nothing of windows.
+bool FluidEngine::Remembers(const Active& active) const {
+  return remembers_ && !active.control && !active.result.flow.stranger && active.course.loss == 0;
+}
+
+void FluidEngine::StartWindow(int slot) {
+  Active& active = active_[slot];
+  active.window = active.course.window;
+  const auto found = memories_.find({active.result.flow.from, active.result.flow.to});
+  if (Remembers(active) && found != memories_.end()) {
+    const WarmStart start = AfterIdle(found->second, active.result.start, active.course.window);
+    active.window = start.window;
+    active.threshold = start.threshold;
+  }
+  active.reached = active.window;
+  active.since = now_;
+  active.phase = Phase::kSlowStart;
+  wakes_.Set(slot, now_ + Time(std::llround(active.course.rtt_ns)));
+  if (!active.control) slow_starting_.insert(slot);
+}
+
+void FluidEngine::Remember(const Active& active, FlowOutcome outcome) {
+  if (!Remembers(active) || active.reached == 0) return;
+  const auto at = std::pair(active.result.flow.from, active.result.flow.to);
+  memories_.erase(at);
+  if (outcome != FlowOutcome::kDone) return;
+  memories_[at] = {.window = active.reached,
+                   .threshold = active.threshold,
+                   .end = now_,
+                   .timeout = transport_->Timeout(active.course)};
+}
+
 // With the time in the queue of the full link that holds the flow, if one does.
 Time FluidEngine::RoundTrip(const Active& active) const {
   return Time(std::llround(active.course.rtt_ns + QueuedNs(active)));
@@ -32,6 +64,7 @@ Time FluidEngine::RoundTrip(const Active& active) const {
 void FluidEngine::SetWindow(int slot, double window) {
   Active& active = active_[slot];
   active.window = window;
+  if (window < kUnlimited) active.reached = window;
   Drains& drains = DrainsOf(active);
   drains.Renew(active.number, active.course.weight, Cap(active), drains.Left(active.number, now_),
                now_);
@@ -59,6 +92,10 @@ void FluidEngine::NextRound(int slot) {
     StopSlowStart(slot, kUnlimited);
     return;
   }
+  if (2 * active.window >= active.threshold) {
+    StopSlowStart(slot, std::max(active.window, active.threshold));
+    return;
+  }
   SetWindow(slot, 2 * active.window);
   active.since = now_;
   wakes_.Set(slot, now_ + RoundTrip(active));
@@ -70,6 +107,7 @@ void FluidEngine::StopSlowStart(int slot, double window) {
   active.phase = Phase::kSteady;
   if (window < kUnlimited) active.filled = now_;
   active.first = window;
+  if (window < kUnlimited) active.threshold = window;
   slow_starting_.erase(slot);
   wakes_.Clear(slot);
   SetWindow(slot, active.control ? kUnlimited : window);

@@ -30,6 +30,7 @@ class NoTransport : public Transport {
   double AfterOvershoot(double window) const override { return window; }
   double AfterNarrowing(double window, double) const override { return window; }
   double AfterOutage(const Course&, double window, Time) const override { return window; }
+  Time Timeout(const Course&) const override { return Time{0}; }
   double GrowNs(const Course&, double, double, double) const override { return 0; }
 
   double Weight(const Flow&, const Course& course, double) const override { return course.weight; }

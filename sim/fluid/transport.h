@@ -73,6 +73,9 @@ class Transport {
   // the window after slow start; 0 when an outage or a loss of capacity has shrunk it since.
   virtual double GrowNs(const Course& course, double from, double to, double first) const = 0;
 
+  // Of retransmission (RTO).
+  virtual Time Timeout(const Course& course) const = 0;
+
   // Fills in what follows from delivered_bytes: wire_bytes, retransmissions, dropped_packets and
   // round trips, of which `wait_ns` are spent in queues on average.
   virtual void Count(const Course& course, double wait_ns, FlowResult* result) const = 0;

@@ -62,6 +62,7 @@ void Connection::Open(TcpStack& stack) {
   sender_ = stack.MakeSocket(at_sender, plan_.tcp);
   sender_->SetConnectCallback(Notice([this](const auto&) {
                                 if (plan_.known) sender_->KnowRtt(plan_.rtt);
+                                if (plan_.memory) Resume(*plan_.memory);
                                 Fill();
                               }),
                               failed);
@@ -78,6 +79,11 @@ void Connection::Close() {
     (*socket)->Abandon();
     *socket = nullptr;
   }
+}
+
+void Connection::Resume(const SocketMemory& memory) {
+  const double initial = static_cast<double>(plan_.tcp.initial_window) * plan_.tcp.segment_bytes;
+  sender_->Resume(memory, AfterIdle(memory.path, Now(), initial));
 }
 
 // Whole segments only, so that none is sent half empty for want of the next few bytes.

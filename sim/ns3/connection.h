@@ -39,6 +39,7 @@ struct ConnectionPlan {
   Time rtt{0};
   bool control = false;
   bool known = true;  // the handshake lies in the past; otherwise it crosses the network
+  std::optional<SocketMemory> memory;  // of an earlier transfer
   std::int64_t bytes = 0;
 };
 
@@ -81,9 +82,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // was delivered; the other counts went with it.
   void PassUnseen(const ConnectionCounts& passed);
 
+  // Once it is open, until Close.
+  SocketMemory Memory() const { return sender_->Memory(Now()); }
+
   const ConnectionCounts& counts() const { return counts_; }
 
  private:
+  Time Now() const { return Time(static_cast<std::int64_t>(simulator_.NowTs())); }
   // A segment on a link, of one direction.
   struct Flying {
     std::int64_t at;               // when it arrives, ns of the timeline
@@ -99,6 +104,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     bool to_receiver;
   };
 
+  void Resume(const SocketMemory& memory);
   void Fill();
   void Drain();
   void TakeSample(std::uint32_t acknowledged);

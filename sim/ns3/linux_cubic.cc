@@ -16,6 +16,14 @@ constexpr std::int64_t kTrainGap = 2 * kMs;
 // What Linux allows for the aggregation of acknowledgements: this much up to some 2 Gbps.
 constexpr std::int64_t kAckDelay = 1 * kMs;
 
+// Since when its curve runs, which ns-3 keeps to itself: an explicit instantiation may name it.
+ns3::Time& EpochStart(ns3::TcpCubic& cubic);
+template <ns3::Time ns3::TcpCubic::*member>
+struct ShowEpochStart {
+  friend ns3::Time& EpochStart(ns3::TcpCubic& cubic) { return cubic.*member; }
+};
+template struct ShowEpochStart<&ns3::TcpCubic::m_epochStart>;
+
 }  // namespace
 
 void LinuxCubic::Configure(int factor) {
@@ -42,6 +50,16 @@ void LinuxCubic::CongestionStateSet(ns3::Ptr<ns3::TcpSocketState> tcb,
 }
 
 ns3::Ptr<ns3::TcpCongestionOps> LinuxCubic::Fork() { return ns3::CopyObject<LinuxCubic>(this); }
+
+void LinuxCubic::Rest() {
+  age_.reset();
+  if (EpochStart(*this) != ns3::Time::Min()) age_ = ns3::Simulator::Now() - EpochStart(*this);
+}
+
+void LinuxCubic::Resume() {
+  if (age_) EpochStart(*this) = ns3::Simulator::Now() - *age_;
+  round_start_ = -1;
+}
 
 void LinuxCubic::NewRound(const ns3::TcpSocketState& tcb) {
   round_start_ = last_ack_ = ns3::Simulator::Now().GetTimeStep();

@@ -5,6 +5,7 @@
 #include <ns3/tcp-cubic.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace spes::sim {
 
@@ -24,6 +25,11 @@ class LinuxCubic : public ns3::TcpCubic {
                           ns3::TcpSocketState::TcpCongState_t state) override;
   ns3::Ptr<ns3::TcpCongestionOps> Fork() override;
 
+  // The connection idles: the curve stands still (cubictcp_cwnd_event of Linux) until Resume, which
+  // may be in another timeline.
+  void Rest();
+  void Resume();
+
  protected:
   int factor_ = 1;
 
@@ -35,6 +41,7 @@ class LinuxCubic : public ns3::TcpCubic {
   std::int64_t rtt_min_ = 0, round_start_ = -1, last_ack_ = 0, round_rtt_min_ = 0;
   int samples_ = 0;  // in this round
   bool found_ = false;
+  std::optional<ns3::Time> age_;  // of the curve, while it rests
   ns3::SequenceNumber32 round_end_;
 };
 

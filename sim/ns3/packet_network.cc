@@ -194,6 +194,26 @@ class PacketNetwork : public Network {
     return std::max(1, static_cast<int>(most));
   }
 
+  std::optional<SocketMemory> Remembered(const Flow& flow, std::size_t stream) const {
+    const auto found = memories_.find({flow.from, flow.to});
+    if (!Remembers(flow) || found == memories_.end() || stream >= found->second.size()) return {};
+    return found->second[stream];
+  }
+
+  bool Remembers(const Flow& flow) const {
+    return tcp_.after_idle == "remembered" && !flow.stranger &&
+           flow.traffic_class == TrafficClass::kBulk;
+  }
+
+  // A transfer that did not get through leaves broken connections.
+  void Remember(const Active& active, FlowOutcome outcome) {
+    if (!Remembers(active.flow) || active.flow.bytes == 0) return;
+    auto& memories = memories_[{active.flow.from, active.flow.to}];
+    memories.clear();
+    if (outcome != FlowOutcome::kDone) return;
+    for (const auto& stream : active.streams) memories.push_back(stream->Memory());
+  }
+
   void Open(FlowId id, Active& active, std::int64_t bytes) {
     const Flow& flow = active.flow;
     const Path there = PathBetween(flow.from, flow.to);
@@ -208,6 +228,7 @@ class PacketNetwork : public Network {
         .rtt = rtt,
         .control = flow.traffic_class == TrafficClass::kControl,
         .known = met_.contains(std::minmax(flow.from, flow.to)),
+        .memory = Remembered(flow, active.streams.size()),
         .bytes = bytes,
     };
     active.streams.push_back(std::make_shared<Connection>(
@@ -252,6 +273,7 @@ class PacketNetwork : public Network {
     Active& active = found->second;
     active.timer.Cancel();
     if (fast_forward_) fast_forward_->Remove(id);
+    Remember(active, outcome);
     FlowResult result{.id = id,
                       .flow = active.flow,
                       .start = active.start,
@@ -303,6 +325,7 @@ class PacketNetwork : public Network {
   std::map<std::uint32_t, Connection*> connections_;
   TcpStack stack_;
   std::set<std::pair<int, int>> met_;  // pairs of hosts with open connections
+  std::map<std::pair<int, int>, std::vector<SocketMemory>> memories_;  // [from, to][stream]
   FlowId next_flow_ = 1;
   std::uint32_t next_connection_ = 1;
   std::map<FlowId, Active> flows_;

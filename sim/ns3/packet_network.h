@@ -13,9 +13,10 @@ namespace spes::sim {
 // acknowledgements included. On the wire a full segment takes 54 bytes more than its payload (TCP
 // with timestamps, IPv4, PPP).
 //
-// A flow runs over connections of its own, one per stream, as if they had been idle: open, with an
-// initial window and a known round trip. Buffers let a lone flow fill its bottleneck and the queue
-// there without overflowing it.
+// A flow runs over connections of its own, one per stream, as if they had been idle: open, with a
+// known round trip, and with an initial window or what the flow before it has learnt
+// (TcpConfig::after_idle): the threshold of slow start and CUBIC's last largest window. Buffers let
+// a lone flow fill its bottleneck and the queue there without overflowing it.
 //
 // Not modelled: SYN cookies, ECN, pacing, active queue management, hosts that are slow to read.
 //

@@ -13,6 +13,8 @@
 #include <ns3/tcp-tx-buffer.h>
 #include <ns3/traffic-control-layer.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -98,6 +100,32 @@ void TcpSocket::KnowRtt(Time rtt) {
   m_tcb->m_srtt = m_rtt->GetEstimate();
   m_tcb->m_minRtt = m_rtt->GetEstimate();
   m_tcb->m_lastRtt = m_rtt->GetEstimate();
+}
+
+void TcpSocket::Resume(const SocketMemory& memory, const WarmStart& start) {
+  const double segment = m_tcb->m_segmentSize;
+  const auto whole = [segment](double bytes) {
+    constexpr double kMost = std::numeric_limits<std::uint32_t>::max();
+    return static_cast<std::uint32_t>(std::clamp(bytes, segment, kMost));
+  };
+  m_tcb->m_cWnd = whole(std::floor(start.window / segment) * segment);
+  m_tcb->m_cWndInfl = m_tcb->m_cWnd;
+  m_tcb->m_ssThresh = whole(start.threshold);
+  if (memory.segment_bytes != m_tcb->m_segmentSize) return;
+  SetCongestionControlAlgorithm(memory.congestion);
+  if (const auto cubic = ns3::DynamicCast<LinuxCubic>(memory.congestion)) cubic->Resume();
+}
+
+SocketMemory TcpSocket::Memory(Time now) const {
+  const std::uint32_t threshold = m_tcb->m_ssThresh;
+  SocketMemory memory{.path = {.window = static_cast<double>(m_tcb->m_cWnd),
+                               .end = now,
+                               .timeout = Time(m_rto.Get().GetTimeStep())},
+                      .congestion = m_congestionControl,
+                      .segment_bytes = m_tcb->m_segmentSize};
+  if (threshold != std::numeric_limits<std::uint32_t>::max()) memory.path.threshold = threshold;
+  if (const auto cubic = ns3::DynamicCast<LinuxCubic>(m_congestionControl)) cubic->Rest();
+  return memory;
 }
 
 void TcpSocket::MakeFine(const TcpSettings& settings) {

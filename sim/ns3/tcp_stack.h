@@ -4,6 +4,7 @@
 #include <ns3/ipv4-address.h>
 #include <ns3/node.h>
 #include <ns3/packet.h>
+#include <ns3/tcp-congestion-ops.h>
 #include <ns3/tcp-l4-protocol.h>
 #include <ns3/tcp-socket-base.h>
 
@@ -11,6 +12,7 @@
 #include <functional>
 #include <string>
 
+#include "sim/path_memory.h"
 #include "sim/units.h"
 
 namespace spes::sim {
@@ -22,6 +24,13 @@ struct TcpSettings {
   int initial_window = 0;  // segments
   std::int64_t send_buffer = 0;
   std::int64_t receive_buffer = 0;
+};
+
+// What a connection has learnt, its congestion control's own state included.
+struct SocketMemory {
+  PathMemory path;
+  ns3::Ptr<ns3::TcpCongestionOps> congestion;
+  std::uint32_t segment_bytes = 0;  // that it counts in
 };
 
 // A socket of ns-3 whose segments reach it directly instead of through an IP layer.
@@ -38,6 +47,12 @@ class TcpSocket : public ns3::TcpSocketBase {
 
   // Sets the round-trip estimate to what earlier traffic on this connection has shown.
   void KnowRtt(Time rtt);
+
+  // Goes on from what an earlier transfer on this connection has learnt. After KnowRtt, before the
+  // first payload.
+  void Resume(const SocketMemory& memory, const WarmStart& start);
+  // For a transfer that ends at `now`. The socket must send nothing from then on.
+  SocketMemory Memory(Time now) const;
 
   // From now on sends segments of real size: for a connection whose segments stood for several.
   // What is on its way stays as it is.

@@ -85,7 +85,7 @@ TEST(FluidLaws, StreamsStartWithAsManyWindows) {
 }
 
 TEST(FluidLaws, FirstContactTakesARoundTripMore) {
-  const auto network = MakeFluidNetwork(Line(100e6, 80ms), {});
+  const auto network = MakeFluidNetwork(Line(100e6, 80ms), {.after_idle = "fresh"});
   const Flow flow{.from = 0, .to = 1, .bytes = 3'000'000};
   const double first = Seconds(Transfer(*network, flow));
   EXPECT_NEAR(first - Seconds(Transfer(*network, flow)), 0.080, 1e-4);
