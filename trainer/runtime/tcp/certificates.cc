@@ -16,13 +16,6 @@ namespace {
 
 constexpr std::string_view kNode = "spes-sim node ";
 
-std::string Date(const ASN1_TIME* time) {
-  std::tm date{};
-  if (!ASN1_TIME_to_tm(time, &date)) return "an unreadable date";
-  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02} UTC", date.tm_year + 1900, date.tm_mon + 1,
-                     date.tm_mday, date.tm_hour, date.tm_min);
-}
-
 std::string TextOf(const GENERAL_NAME* name) {
   int type = 0;
   const auto* value = static_cast<const ASN1_STRING*>(GENERAL_NAME_get0_value(name, &type));
@@ -45,6 +38,13 @@ std::string TextOf(const GENERAL_NAME* name) {
 }
 
 }  // namespace
+
+std::string Date(const ASN1_TIME* time) {
+  std::tm date{};
+  if (!ASN1_TIME_to_tm(time, &date)) return "an unreadable date";
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02} UTC", date.tm_year + 1900, date.tm_mon + 1,
+                     date.tm_mday, date.tm_hour, date.tm_min);
+}
 
 std::string CommonName(const X509* certificate) {
   char text[256];

@@ -14,6 +14,9 @@ namespace spes::trainer {
 // The subject's common name; empty where there is none.
 std::string CommonName(const X509* certificate);
 
+// "2026-01-02 03:04 UTC".
+std::string Date(const ASN1_TIME* time);
+
 // Names and addresses that it is for: "a.example, 10.0.0.1".
 std::string NamesOf(const X509* certificate);
 

@@ -36,6 +36,7 @@ Client::Client(TcpJoinConfig config, std::shared_ptr<const BlockTable> table, Co
       config_(std::move(config)),
       table_(std::move(table)),
       recorder_(recorder),
+      broken_(recorder),
       node_(config_.node.value_or(kAnyNode)),
       retry_(loop_.io()) {
   CheckOptions(config_.options);
@@ -109,6 +110,10 @@ void Client::DialFor(ConnectionRole role, int index) {
   hello.index = static_cast<std::uint16_t>(index);
   if (session_) hello.session = session_->id();
   hello.node = node_;
+  if (node_ == kAnyNode && config_.preferred) {
+    hello.node = *config_.preferred;
+    hello.or_any = true;
+  }
   hello.incarnation = config_.incarnation;
   hello.chunk_bytes = static_cast<std::uint32_t>(config_.options.chunk_bytes);
   hello.beat_ms = static_cast<std::uint32_t>(Milliseconds(config_.options.beat_every).count());
@@ -194,6 +199,7 @@ void Client::DropSession(const std::string& why, const std::optional<Bye>& bye) 
 }
 
 void Client::Tick(double passed) {
+  broken_.Tick(passed);
   if (const auto dial = dial_) dial->Tick(passed);
   if (session_) session_->Tick(passed);
   whole_s_ = Missing() ? 0 : whole_s_ + passed;
@@ -210,14 +216,16 @@ void Client::OnArrival(Session&, Message message) {
 
 void Client::OnTransfer(Session&, const TransferReport&) {}
 
-void Client::OnConnectionClosed(Session&, const Connection& connection, ConnectionRole role,
+void Client::OnConnectionClosed(Session& session, const Connection& connection, ConnectionRole role,
                                 const std::string& why, bool) {
-  Event("disconnected", fmt::format("{} connection: {}", Name(role), why));
+  broken_.Add(session, {sim::ToSeconds(Now()), node_, "disconnected",
+                        fmt::format("{} connection: {}", Name(role), why)});
   if (connection.age_s() < kSteady) ++failures_;
   Maintain();
 }
 
-void Client::OnBye(Session&, const Bye& bye) {
+void Client::OnBye(Session& session, const Bye& bye) {
+  if (bye.session_over) broken_.Forget(session);
   if (bye.session_over) DropSession(bye.reason, std::nullopt);
 }
 

@@ -8,6 +8,7 @@
 #include <random>
 #include <string>
 
+#include "trainer/runtime/tcp/broken_connections.h"
 #include "trainer/runtime/tcp/dial.h"
 #include "trainer/runtime/tcp/loop.h"
 #include "trainer/runtime/tcp/session.h"
@@ -56,6 +57,7 @@ class Client final : public OnLoop<TcpClient>, public Session::Host {
   Dial::Setup setup_;
   std::shared_ptr<const BlockTable> table_;
   analysis::Recorder& recorder_;
+  BrokenConnections broken_;
   NodeId node_;  // kAnyNode before the first session
   bool joined_ = false, closing_ = false;
   std::optional<Dial::Failure> refused_;  // before the first session, for good

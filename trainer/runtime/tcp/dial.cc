@@ -13,6 +13,8 @@ namespace spes::trainer {
 namespace {
 
 constexpr std::size_t kMaxReason = 512;
+constexpr const char* kAsksForTls =
+    "the coordinator asks for TLS: --set transport.tls=on, and name its keys with transport.keys";
 
 std::int64_t WallClockMicroseconds() {
   return std::chrono::system_clock::now().time_since_epoch() / std::chrono::microseconds(1);
@@ -54,7 +56,8 @@ void Dial::TryNext(const std::string& why) {
   if (next_ == endpoints_.size()) return Fail(why);
   const auto endpoint = endpoints_[next_++];
   if (!setup_.tls && !IsLoopback(endpoint.address())) {
-    return Fail("it is not an address of this machine: it needs TLS", true);
+    return Fail("it is no loopback address, so it needs TLS: --set transport.tls=on, and keys",
+                true);
   }
   asio::error_code error;
   socket_ = asio::ip::tcp::socket(io_);
@@ -125,11 +128,14 @@ void Dial::OnRefuse(const Refuse& refuse) {
                   true);
     case RefuseCode::kScenario: {
       const TcpScenario& own = setup_.scenario;
-      std::string line = "the scenario is not the coordinator's";
-      if (own.difference) line += ": " + Printable(own.difference(refuse.text, own.text));
-      connection_->Put(FrameType::kRefuse, 0,
-                       Encode(Refuse{RefuseCode::kScenario, true, line.substr(0, kMaxReason)}));
-      return Fail(line, true);
+      const std::string difference =
+          own.difference ? Printable(own.difference(refuse.text, own.text)) : std::string();
+      connection_->Put(
+          FrameType::kRefuse, 0,
+          Encode(Refuse{RefuseCode::kScenario, true, difference.substr(0, kMaxReason)}));
+      return Fail("the scenario is not the coordinator's" +
+                      (difference.empty() ? difference : ": " + difference),
+                  true);
     }
     default:
       return Fail(refuse.text, refuse.permanent, refuse.code == RefuseCode::kUnknownSession);
@@ -138,13 +144,16 @@ void Dial::OnRefuse(const Refuse& refuse) {
 
 void Dial::OnWireError(Connection& connection, const std::string& why) {
   const bool permanent = connection.other_version() || connection.other_speaks_tls();
-  Fail(connection.other_speaks_tls() ? "the coordinator asks for TLS" : why, permanent);
+  Fail(connection.other_speaks_tls() ? kAsksForTls : why, permanent);
 }
 
 void Dial::OnClosed(Connection& connection, const std::string& why, bool permanent) {
-  if (connection.other_speaks_tls()) return Fail("the coordinator asks for TLS", true);
+  if (connection.other_speaks_tls()) return Fail(kAsksForTls, true);
   const bool setting_up = setup_.tls && said_.hello.empty() && !permanent;
-  Fail(setting_up ? "no TLS comes about: " + why + " (has the coordinator TLS?)" : why, permanent);
+  Fail(setting_up
+           ? "no TLS comes about: " + why + " (has the coordinator TLS? transport.tls is on here)"
+           : why,
+       permanent);
 }
 
 void Dial::Fail(const std::string& why, bool permanent, bool unknown_session) {

@@ -11,6 +11,13 @@ namespace spes::trainer {
 namespace {
 constexpr std::uint64_t kMaxExplanation = 4096;
 constexpr std::string_view kScenario = "its scenario is not the coordinator's";
+
+// As the node tells it; empty: it does not.
+std::string Difference(const std::string& told) {
+  if (told.empty()) return std::string(kScenario);
+  return fmt::format("{}: {}", kScenario, Printable(told.substr(0, 512)));
+}
+
 }  // namespace
 
 Gate::Gate(Keeper& keeper, std::string token, double handshake_time_s)
@@ -41,8 +48,7 @@ void Gate::OnFrame(Connection& connection, const FrameHeader& header, std::strin
     case FrameType::kProof:
       return OnProof(DecodeProof(payload));
     default:
-      return Finish(true, fmt::format("{}: {}", kScenario,
-                                      Printable(DecodeRefuse(payload).text.substr(0, 512))));
+      return Finish(true, Difference(DecodeRefuse(payload).text));
   }
 }
 

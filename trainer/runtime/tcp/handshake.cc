@@ -46,6 +46,7 @@ std::string Encode(const Hello& m) {
       .Number(m.index)
       .Array(m.session)
       .Number(m.node)
+      .Number(static_cast<std::uint8_t>(m.or_any))
       .Number(m.incarnation)
       .Number(m.clock_us)
       .Number(m.chunk_bytes)
@@ -62,6 +63,8 @@ Hello DecodeHello(std::string_view payload) {
   m.index = in.Number<std::uint16_t>();
   m.session = in.Array<16>();
   m.node = in.Number<NodeId>();
+  const auto or_any = in.Number<std::uint8_t>();
+  m.or_any = or_any == 1;
   m.incarnation = in.Number<std::uint64_t>();
   m.clock_us = in.Number<std::int64_t>();
   m.chunk_bytes = in.Number<std::uint32_t>();
@@ -70,7 +73,7 @@ Hello DecodeHello(std::string_view payload) {
   m.nonce = in.Array<32>();
   in.End();
   const bool bulk = m.role == ConnectionRole::kBulk;
-  if (m.index >= (bulk ? kMaxStreams : 1) || m.scenario_hash.size() > kMaxHash ||
+  if (m.index >= (bulk ? kMaxStreams : 1) || or_any > 1 || m.scenario_hash.size() > kMaxHash ||
       m.chunk_bytes < kMinChunkBytes || m.chunk_bytes > kMaxChunkBytes || m.beat_ms == 0 ||
       (m.session == kNoSession && m.role != ConnectionRole::kControl)) {
     throw WireError("a frame with a value that means nothing");

@@ -40,6 +40,7 @@ struct Hello {
   std::uint16_t index = 0;         // of a connection for parameters
   SessionId session = kNoSession;  // that it belongs to; none: a new one is wanted
   NodeId node = kAnyNode;          // that is wanted
+  bool or_any = false;             // if that is not to be had, another one
   std::uint64_t incarnation = 0;
   std::int64_t clock_us = 0;      // wall clock, since 1970
   std::uint32_t chunk_bytes = 0;  // of what the node sends

@@ -31,6 +31,7 @@ namespace {
 
 constexpr int kMaxDays = 36500;
 constexpr std::size_t kTokenBytes = 32;
+constexpr std::chrono::hours kSoon{14 * 24};
 
 template <class T, void (*kFree)(T*)>
 struct Free {
@@ -207,8 +208,8 @@ std::vector<std::string> MakeKeys(const KeysConfig& config) {
   }
   for (const File& file : files) {
     if (std::filesystem::exists(file.path, error)) {
-      throw std::invalid_argument(
-          fmt::format("{} exists already: name another folder, or remove it", file.path));
+      throw std::invalid_argument(fmt::format(
+          "{} exists already: name another folder, or remove {}", file.path, config.folder));
     }
   }
   std::vector<std::string> paths;
@@ -217,6 +218,30 @@ std::vector<std::string> MakeKeys(const KeysConfig& config) {
     paths.push_back(file.path);
   }
   return paths;
+}
+
+std::string CheckDates(const std::string& certificate, std::chrono::system_clock::time_point now) {
+  const std::unique_ptr<BIO, Free<BIO, BIO_free_all>> file(BIO_new_file(certificate.c_str(), "r"));
+  const Certificate read(file ? PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr) : nullptr);
+  ERR_clear_error();
+  if (!read) {
+    throw std::invalid_argument(fmt::format("{}: no certificate in PEM form", certificate));
+  }
+  const X509* x = read.get();
+  const auto is_before = [](const ASN1_TIME* time, std::chrono::system_clock::time_point at) {
+    return ASN1_TIME_cmp_time_t(time, std::chrono::system_clock::to_time_t(at)) < 0;
+  };
+  const std::string which = fmt::format("{}: the certificate \"{}\"", certificate, CommonName(x));
+  if (is_before(X509_get0_notAfter(x), now)) {
+    throw std::invalid_argument(
+        fmt::format("{} expired on {}: make new keys", which, Date(X509_get0_notAfter(x))));
+  }
+  if (!is_before(X509_get0_notBefore(x), now + std::chrono::seconds(1))) {
+    throw std::invalid_argument(fmt::format("{} is not valid before {}; is the clock right?", which,
+                                            Date(X509_get0_notBefore(x))));
+  }
+  if (!is_before(X509_get0_notAfter(x), now + kSoon)) return "";
+  return fmt::format("{} expires on {}", which, Date(X509_get0_notAfter(x)));
 }
 
 std::string ReadToken(const std::string& path) {

@@ -28,6 +28,11 @@ struct KeysConfig {
 // already, and std::runtime_error when one cannot be written.
 std::vector<std::string> MakeKeys(const KeysConfig& config);
 
+// Throws std::invalid_argument, one line, when the file holds no certificate, one that has expired
+// at `now` or is not valid yet; returns a line when it expires within 14 days, or nothing.
+std::string CheckDates(const std::string& certificate, std::chrono::system_clock::time_point now =
+                                                           std::chrono::system_clock::now());
+
 // The file's only line. Throws std::invalid_argument, one line, where it cannot be read, is empty,
 // or others may read it.
 std::string ReadToken(const std::string& path);

@@ -7,12 +7,19 @@
 
 namespace spes::trainer {
 
-Roster::Roster(int nodes, std::function<bool(NodeId)> taken, double clock_difference_s,
-               TcpScenario scenario)
-    : nodes_(nodes),
-      taken_(std::move(taken)),
-      clock_difference_s_(clock_difference_s),
-      scenario_(std::move(scenario)) {}
+Roster::Roster(Setup setup, TcpScenario scenario)
+    : setup_(std::move(setup)), scenario_(std::move(scenario)) {
+  for (NodeId node = 0; setup_.known && node < setup_.nodes; ++node) away_s_[node] = 0;
+}
+
+void Roster::Tick(double passed) {
+  for (auto& [node, away_s] : away_s_) away_s = IsThere(node) ? 0 : away_s + passed;
+}
+
+bool Roster::IsThere(NodeId node) const {
+  const std::shared_ptr<Session> session = Of(node);
+  return session && session->Has(ConnectionRole::kControl, 0);
+}
 
 std::variant<std::shared_ptr<Session>, Refuse> Roster::Find(const Hello& hello) const {
   const auto found = by_id_.find(hello.session);
@@ -24,20 +31,22 @@ std::variant<NodeId, std::monostate, Refuse> Roster::Judge(Request& request,
                                                            std::int64_t clock_us) const {
   const Hello& hello = request.hello;
   const double behind = 1e-6 * static_cast<double>(clock_us - hello.clock_us);
-  if (std::abs(behind) > clock_difference_s_) {
-    return Refuse{
-        RefuseCode::kClocks, true,
-        fmt::format("the node's clock is {:.0f} s {} the coordinator's; at most {:g} s "
-                    "are allowed: set the clocks",
-                    std::abs(behind), behind > 0 ? "behind" : "ahead of", clock_difference_s_)};
+  if (std::abs(behind) > setup_.clock_difference_s) {
+    return Refuse{RefuseCode::kClocks, true,
+                  fmt::format("the node's clock is {:.0f} s {} the coordinator's; at most {:g} s "
+                              "are allowed: set the clocks",
+                              std::abs(behind), behind > 0 ? "behind" : "ahead of",
+                              setup_.clock_difference_s)};
   }
   if (hello.scenario_hash != scenario_.hash) {
     return Refuse{RefuseCode::kScenario, true, scenario_.text};
   }
   if (!request.certified) {
-    return hello.node == kAnyNode ? AnyNode() : Want(hello.node, request);
+    if (hello.node == kAnyNode) return AnyNode();
+    auto given = Want(hello.node, request);
+    return hello.or_any && std::holds_alternative<Refuse>(given) ? AnyNode() : std::move(given);
   }
-  if (hello.node != kAnyNode && hello.node != *request.certified) {
+  if (hello.node != kAnyNode && !hello.or_any && hello.node != *request.certified) {
     return Refuse{RefuseCode::kTaken, true,
                   fmt::format("node {} was asked for with the certificate of node {}", hello.node,
                               *request.certified)};
@@ -47,7 +56,7 @@ std::variant<NodeId, std::monostate, Refuse> Roster::Judge(Request& request,
 
 // Why nobody gets the node; nothing: somebody may.
 std::optional<Refuse> Roster::Bar(NodeId node) const {
-  if (taken_ && taken_(node)) {
+  if (setup_.taken && setup_.taken(node)) {
     return Refuse{RefuseCode::kTaken, true, fmt::format("node {} is the coordinator's own", node)};
   }
   if (const auto banned = banned_.find(node); banned != banned_.end()) {
@@ -58,9 +67,9 @@ std::optional<Refuse> Roster::Bar(NodeId node) const {
 }
 
 std::variant<NodeId, std::monostate, Refuse> Roster::Want(NodeId node, Request& request) const {
-  if (node < 0 || node >= nodes_) {
+  if (node < 0 || node >= setup_.nodes) {
     return Refuse{RefuseCode::kNoSuchNode, true,
-                  fmt::format("there is no node {} in a run of {} nodes", node, nodes_)};
+                  fmt::format("there is no node {} in a run of {} nodes", node, setup_.nodes)};
   }
   if (auto barred = Bar(node)) return *std::move(barred);
   const std::shared_ptr<Session> session = Of(node);
@@ -74,20 +83,32 @@ std::variant<NodeId, std::monostate, Refuse> Roster::Want(NodeId node, Request& 
   return node;
 }
 
+// One that nobody has been yet; otherwise the one that is away longest, once that is no short
+// while.
 std::variant<NodeId, std::monostate, Refuse> Roster::AnyNode() const {
   bool all_connected = true;
-  for (NodeId node = 0; node < nodes_; ++node) {
+  std::optional<NodeId> longest;
+  for (NodeId node = 0; node < setup_.nodes; ++node) {
     if (Bar(node)) continue;
-    const std::shared_ptr<Session> session = Of(node);
-    if (!session) return node;
-    all_connected = all_connected && session->connected();
+    const auto away = away_s_.find(node);
+    if (away == away_s_.end()) return node;
+    if (IsThere(node)) {
+      all_connected = all_connected && Of(node)->connected();
+      continue;
+    }
+    all_connected = false;
+    const bool given = away->second >= setup_.keep_s;
+    if (given && (!longest || away->second > away_s_.at(*longest))) longest = node;
   }
+  if (longest) return *longest;
   return Refuse{RefuseCode::kNoSuchNode, all_connected,
-                fmt::format("all {} nodes of the run are taken", nodes_)};
+                fmt::format("all {} nodes of the run are taken{}", setup_.nodes,
+                            all_connected ? "" : ", or away for a moment only")};
 }
 
 void Roster::Add(std::shared_ptr<Session> session) {
   by_id_[session->id()] = session;
+  away_s_[session->node()] = 0;
   by_node_[session->node()] = std::move(session);
 }
 

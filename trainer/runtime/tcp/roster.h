@@ -25,8 +25,14 @@ struct Request {
 
 class Roster {
  public:
-  Roster(int nodes, std::function<bool(NodeId)> taken, double clock_difference_s,
-         TcpScenario scenario);
+  struct Setup {
+    int nodes = 0;
+    std::function<bool(NodeId)> taken;  // by nobody who asks
+    bool known = false;                 // somebody has been each of them, and may come back
+    double clock_difference_s = 0;
+    double keep_s = 0;  // the number of who is away that long is given to others
+  };
+  Roster(Setup setup, TcpScenario scenario);
 
   // No session is asked for: the one that the connection belongs to, or why not.
   std::variant<std::shared_ptr<Session>, Refuse> Find(const Hello& hello) const;
@@ -35,6 +41,8 @@ class Roster {
   // process has it still, or why not. `clock_us`: this side's. Where a session has the node that is
   // given, it is a dead one.
   std::variant<NodeId, std::monostate, Refuse> Judge(Request& request, std::int64_t clock_us) const;
+
+  void Tick(double passed);
 
   // In place of the one that has its node, which must have been ended.
   void Add(std::shared_ptr<Session> session);
@@ -48,14 +56,14 @@ class Roster {
   std::optional<Refuse> Bar(NodeId node) const;
   std::variant<NodeId, std::monostate, Refuse> Want(NodeId node, Request& request) const;
   std::variant<NodeId, std::monostate, Refuse> AnyNode() const;
+  bool IsThere(NodeId node) const;
 
-  int nodes_;
-  std::function<bool(NodeId)> taken_;
-  double clock_difference_s_;
+  Setup setup_;
   TcpScenario scenario_;
   std::map<NodeId, std::shared_ptr<Session>> by_node_;
   std::map<SessionId, std::shared_ptr<Session>> by_id_;
   std::map<NodeId, std::string> banned_;
+  std::map<NodeId, double> away_s_;  // of nodes that somebody has been; 0: it is there
 };
 
 }  // namespace spes::trainer

@@ -18,6 +18,7 @@ namespace {
 
 constexpr int kMaxGatesPerAddress = 16, kMaxGates = 256;
 constexpr double kLeavingSeconds = 5;
+constexpr double kAwayForAMoment = 10;  // a node dials again after 5 s at most
 constexpr Seconds kFarewell{3};
 
 std::int64_t WallClockMicroseconds() {
@@ -48,12 +49,15 @@ Server::Server(TcpServeConfig config, std::shared_ptr<const BlockTable> table, C
       table_(std::move(table)),
       recorder_(recorder),
       refusals_(recorder),
+      broken_(recorder),
       tls_(config_.security.tls ? TlsContext::OfCoordinator(config_.security) : nullptr),
       memory_(config_.options.uploads_in_memory, config_.options.spool),
       acceptor_(loop_.io()),
       accept_again_(loop_.io()),
-      roster_(config_.nodes, config_.taken, config_.options.clock_difference.count(),
-              config_.scenario) {
+      roster_(
+          {config_.nodes, config_.taken, config_.resumed, config_.options.clock_difference.count(),
+           std::min(kAwayForAMoment, config_.options.give_up_after.count())},
+          config_.scenario) {
   Bind();
   loop_.OnTick([this](double passed) { Tick(passed); });
   loop_.BetweenCalls([this] { memory_.Trim(); });
@@ -71,12 +75,14 @@ void Server::Bind() {
   const TcpSecurity& security = config_.security;
   if (!IsLoopback(endpoint.address())) {
     if (!security.tls) {
-      throw std::invalid_argument(
-          fmt::format("{} is an address that others can reach: it needs TLS", config_.address));
+      throw std::invalid_argument(fmt::format(
+          "{} is no loopback address, others can reach it: it needs TLS (transport.tls)",
+          config_.address));
     }
     if (security.token.empty() && !security.ask_certificate) {
       throw std::invalid_argument(
-          fmt::format("{} is an address that others can reach: ask for a token or for certificates",
+          fmt::format("{} is no loopback address, others can reach it: ask for a token or for "
+                      "certificates (transport.keys)",
                       config_.address));
     }
   }
@@ -231,6 +237,7 @@ void Server::OnArrival(Session& session, Message message) {
   const auto leaving = roster_.Of(node);
   if (!leaves || leaving.get() != &session) return;
   roster_.Remove(session);
+  broken_.Forget(session);
   leaving_.push_back({leaving});
 }
 
@@ -259,12 +266,14 @@ void Server::OnTransfer(Session& session, const TransferReport& report) {
 void Server::OnConnectionClosed(Session& session, const Connection& connection, ConnectionRole role,
                                 const std::string& why, bool) {
   if (roster_.Of(session.node()).get() != &session) return;  // it leaves
-  Event(session.node(), "disconnected",
-        fmt::format("{} connection of {}: {}", Name(role), connection.address(), why));
+  broken_.Add(session,
+              {sim::ToSeconds(Now()), session.node(), "disconnected",
+               fmt::format("{} connection of {}: {}", Name(role), connection.address(), why)});
 }
 
 void Server::OnBye(Session& session, const Bye& bye) {
   if (!bye.session_over) return;
+  broken_.Forget(session);
   const bool lost = roster_.Of(session.node()).get() == &session;  // or it has said so before
   EndSession(session.shared_from_this(), bye.reason, lost, std::nullopt);
 }
@@ -283,6 +292,8 @@ void Server::Ban(NodeId node, const std::string& reason) {
 void Server::Tick(double passed) {
   for (const auto& gate : std::vector(gates_)) gate->Tick(passed);
   std::erase_if(gates_, [](const auto& gate) { return gate->done(); });
+  roster_.Tick(passed);
+  broken_.Tick(passed);
   for (const auto& session : roster_.all()) {
     session->Tick(passed);
     if (session->away_s() <= config_.options.give_up_after.count()) continue;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trainer/runtime/tcp/address.h"
+#include "trainer/runtime/tcp/broken_connections.h"
 #include "trainer/runtime/tcp/gate.h"
 #include "trainer/runtime/tcp/loop.h"
 #include "trainer/runtime/tcp/refusals.h"
@@ -62,6 +63,7 @@ class Server final : public OnLoop<TcpServer>, public Session::Host, public Gate
   std::shared_ptr<const BlockTable> table_;
   analysis::Recorder& recorder_;
   Refusals refusals_;
+  BrokenConnections broken_;
   std::shared_ptr<TlsContext> tls_;  // null: without
   UploadMemory memory_;
   asio::ip::tcp::acceptor acceptor_;

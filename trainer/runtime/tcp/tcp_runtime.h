@@ -25,7 +25,7 @@ using Seconds = std::chrono::duration<double>;
 
 // Who is who. Files in PEM form.
 struct TcpSecurity {
-  bool tls = true;          // TLS 1.3; without, only addresses of this machine are allowed
+  bool tls = true;          // TLS 1.3; without, only loopback addresses are allowed
   std::string certificate;  // the coordinator's; a node's where the coordinator asks for one
   std::string key;
   std::string authority;         // whoever signed the other side's certificate
@@ -91,12 +91,14 @@ class TcpRuntime : public Runtime {
 
 // The coordinator's side. Constructing it binds: throws std::invalid_argument, one line, when the
 // address cannot be had (what has it, or who may not), when a file of `security` cannot be read or
-// does not fit, or when TLS is off on an address that is not of this machine.
+// does not fit, or when TLS is off on an address that is no loopback one.
 struct TcpServeConfig {
   std::string address;  // HOST:PORT, [IPV6]:PORT; port 0: any free one
   int nodes = 0;
   // Nodes that run inside the coordinator's process are not assigned to anyone.
   std::function<bool(NodeId)> taken = {};
+  // An earlier process has let all nodes in: they come back, and have their numbers meanwhile.
+  bool resumed = false;
   TcpSecurity security;
   TcpOptions options;
   TcpScenario scenario;
@@ -116,8 +118,9 @@ std::unique_ptr<TcpServer> ServeTcp(TcpServeConfig config, std::shared_ptr<const
 
 // A node's side.
 struct TcpJoinConfig {
-  std::string address;         // of the coordinator
-  std::optional<NodeId> node;  // nothing: the coordinator chooses a free one
+  std::string address;                   // of the coordinator
+  std::optional<NodeId> node;            // nothing: the coordinator chooses a free one
+  std::optional<NodeId> preferred = {};  // this one, if it is free
   std::uint64_t incarnation = 0;
   TcpSecurity security;
   TcpOptions options;

@@ -15,6 +15,7 @@ Hello SomeHello() {
   hello.role = ConnectionRole::kBulk;
   hello.index = 5;
   FillRandom(hello.session);
+  hello.or_any = true;
   hello.incarnation = 77;
   return hello;
 }

@@ -14,6 +14,7 @@
 namespace spes::trainer {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -188,6 +189,55 @@ TEST(TcpRuntime, NodesWithoutAWishGetWhatIsFree) {
   EXPECT_THAT(WhyNot(TestNode::Config(server.address(), 3), table),
               HasSubstr("node 3 is another process's"));
   EXPECT_TRUE(server.lost.empty());
+}
+
+TEST(TcpRuntime, ANodeIsGivenTheNumberThatItPrefersIfThatIsFree) {
+  const auto table = TableOf(1, 1);
+  TestServer server(TestServer::Config(4), table);
+  const auto prefers = [&](NodeId node) {
+    auto config = TestNode::Config(server.address());
+    config.preferred = node;
+    return config;
+  };
+  TestNode first(prefers(2), table);
+  EXPECT_EQ(first.client().node(), 2);
+  TestNode second(prefers(2), table);  // it is taken
+  EXPECT_EQ(second.client().node(), 0);
+  TestNode third(prefers(77), table);  // there is no such node
+  EXPECT_EQ(third.client().node(), 1);
+}
+
+TEST(TcpRuntime, TheNumberOfANodeThatIsAwayIsGivenToOthersLast) {
+  const auto table = TableOf(1, 1);
+  auto serve = TestServer::Config(3);
+  serve.options.give_up_after = Seconds(1);
+  TestServer server(serve, table);
+  auto zero = std::make_unique<TestNode>(TestNode::Config(server.address(), 0), table);
+  auto one = std::make_unique<TestNode>(TestNode::Config(server.address(), 1), table);
+  one->Send(kCoordinator, Leave{"for a while"});
+  one->Finish(Seconds(10));
+  ASSERT_TRUE(server.UntilGot(1));
+  zero.reset();  // without a word
+  ASSERT_TRUE(server.UntilEvent("disconnected"));
+  TestNode fresh(TestNode::Config(server.address()), table);
+  EXPECT_EQ(fresh.client().node(), 2);
+  auto config = TestNode::Config(server.address());
+  config.preferred = 1;
+  TestNode back(config, table);
+  EXPECT_EQ(back.client().node(), 1);
+  TestNode last(TestNode::Config(server.address()), table);  // it stays away
+  EXPECT_EQ(last.client().node(), 0);
+  EXPECT_THAT(last.waited, Contains(HasSubstr("or away for a moment only")));
+}
+
+TEST(TcpRuntime, WhereARunIsResumedItsNodesHaveTheirNumbers) {
+  const auto table = TableOf(1, 1);
+  auto serve = TestServer::Config(2);
+  serve.resumed = true;
+  serve.options.give_up_after = Seconds(1);
+  TestServer server(serve, table);
+  TestNode fresh(TestNode::Config(server.address()), table);
+  EXPECT_THAT(fresh.waited, Contains(HasSubstr("or away for a moment only")));
 }
 
 TEST(TcpRuntime, ANodeThatLeavesIsNotLostAndItsPlaceIsFree) {

@@ -10,6 +10,7 @@
 #include "tests/trainer/runtime/tcp/key_ring.h"
 #include "tests/trainer/runtime/tcp/payloads.h"
 #include "tests/trainer/runtime/tcp/raw_socket.h"
+#include "trainer/runtime/tcp/keys.h"
 
 namespace spes::trainer {
 namespace {
@@ -193,7 +194,8 @@ TEST(Trust, WithoutAWishACertificateSaysWhichNodeItIs) {
 
 TEST(Trust, TlsHereAndNoneThere) {
   Attempt asks(KeyRing::Coordinator("t"), NoTls("t"));
-  EXPECT_THAT(asks.why, HasSubstr("the coordinator asks for TLS"));
+  EXPECT_THAT(asks.why, AllOf(HasSubstr("the coordinator asks for TLS"),
+                              HasSubstr("--set transport.tls=on")));
   // The other way round it may be anything: the node goes on trying, and says so.
   auto serve = TestServer::Config(1);
   TestServer server(serve, TableOf(1, 1));
@@ -209,7 +211,7 @@ TEST(Trust, TlsHereAndNoneThere) {
                       stop = true;
                     }),
             nullptr);
-  EXPECT_THAT(waited, ElementsAre(HasSubstr("has the coordinator TLS?")));
+  EXPECT_THAT(waited, ElementsAre(HasSubstr("has the coordinator TLS? transport.tls is on here")));
 }
 
 TEST(Trust, ScenariosMustBeTheSameAndTheDifferenceIsNamedOnBothSides) {
@@ -220,7 +222,8 @@ TEST(Trust, ScenariosMustBeTheSameAndTheDifferenceIsNamedOnBothSides) {
   EXPECT_THAT(attempt.why, HasSubstr("the coordinator has model: small?, the node model: large"));
   ASSERT_TRUE(attempt.server.UntilEvent("refused"));
   EXPECT_THAT(attempt.server.Events("refused"),
-              ElementsAre(AllOf(HasSubstr("its scenario is not the coordinator's"),
+              ElementsAre(AllOf(HasSubstr("its scenario is not the coordinator's: the coordinator "
+                                          "has model: small"),
                                 HasSubstr("the node model: large"))));
 }
 
@@ -244,6 +247,26 @@ TEST(Trust, ClocksMustNotBeFarApart) {
     EXPECT_THAT(refuse.text, HasSubstr(hours > 0 ? "ahead of" : "behind"));
   }
   TestNode node(TestNode::Config(server.address(), 0), TableOf(1, 1));
+}
+
+TEST(Trust, ACoordinatorsOwnCertificateIsLookedAtBeforeAnybodyElseSeesIt) {
+  const auto now = std::chrono::system_clock::now();
+  const auto at = [&](const std::string& folder, int days) -> std::string {
+    try {
+      return CheckDates(folder + "/coordinator.pem", now + std::chrono::hours(24 * days));
+    } catch (const std::invalid_argument& error) {
+      return std::string("refused: ") + error.what();
+    }
+  };
+  EXPECT_EQ(at(KeyRing::Folder(), 0), "");
+  EXPECT_EQ(at(KeyRing::Folder(), 350), "");
+  EXPECT_THAT(at(KeyRing::Folder(), 355), AllOf(HasSubstr("coordinator.pem: the certificate "
+                                                          "\"spes-sim coordinator\" expires on 2"),
+                                                Not(HasSubstr("refused"))));
+  EXPECT_THAT(at(KeyRing::Folder(), 366), testing::MatchesRegex("refused: .* expired on 2.*"));
+  EXPECT_THAT(at(KeyRing::Expired(), 0), HasSubstr("expired on 2000-12-31"));
+  EXPECT_THAT(at(KeyRing::Future(), 0), HasSubstr("is not valid before 2099-01-01"));
+  EXPECT_THAT(at("/nowhere", 0), HasSubstr("no certificate"));
 }
 
 TEST(Trust, FilesThatDoNotFitAreNamed) {
