@@ -10,6 +10,8 @@
 
 #include "scenarios/printer.h"
 #include "scenarios/scenario_difference.h"
+#include "scenarios/topology_builder.h"
+#include "trainer/runtime/tcp/handshake.h"
 #include "trainer/runtime/tcp/keys.h"
 #include "trainer/sync/codec.h"
 
@@ -40,6 +42,9 @@ trainer::TcpOptions BuildTcpOptions(const Scenario& scenario, const trainer::Blo
   options.handshake_time = InSeconds(t.handshake_time);
   options.clock_difference = InSeconds(t.clock_difference);
   options.uploads_in_memory = t.uploads_in_memory;
+  // All nodes may be behind one address.
+  options.connections_per_address =
+      std::max(options.connections_per_address, NodeCount(scenario) * (trainer::kMaxStreams + 2));
   options.spool = std::move(spool);
   options.limits.code_bytes = [&table, up = scenario.sync.up,
                                down = scenario.sync.down](trainer::BlockId id) {

@@ -92,8 +92,9 @@ void Client::Maintain() {
   if (closing_ || dial_ || waits_ || refused_) return;
   const auto missing = Missing();
   if (!missing) return;
-  if (failures_ == 0) return DialFor(missing->first, missing->second);
-  const double most = std::min(kLastRetry, kFirstRetry * std::exp2(std::min(failures_ - 1, 10)));
+  if (!trouble_) return DialFor(missing->first, missing->second);
+  const int steps = std::min(failures_ + young_ - 1, 10);
+  const double most = std::min(kLastRetry, kFirstRetry * std::exp2(steps));
   const double wait = std::uniform_real_distribution(most / 2, most)(random_);
   waits_ = true;
   retry_.expires_after(sim::FromSeconds(wait));
@@ -131,14 +132,17 @@ void Client::OnDialled(ConnectionRole role, int index, Dial::Result result) {
   } else {
     auto& in = std::get<Dial::LetIn>(result);
     const bool control = role == ConnectionRole::kControl;
-    if (!session_ && control) {
+    // It may have ended meanwhile.
+    if (session_ ? in.welcome.session != session_->id() : !control) {
+      in.connection->Close("", false);
+      OnYoungEnd();
+      return Maintain();
+    }
+    trouble_ = false;
+    failures_ = 0;
+    logged_.clear();
+    if (!session_) {
       Begin(in.welcome);
-    } else if (session_ && in.welcome.session != session_->id()) {
-      in.connection->Close("", false);
-      return Maintain();
-    } else if (!session_) {  // it has ended meanwhile
-      in.connection->Close("", false);
-      return Maintain();
     } else if (control) {
       Event("reconnected", in.connection->address());
     }
@@ -148,7 +152,11 @@ void Client::OnDialled(ConnectionRole role, int index, Dial::Result result) {
 }
 
 void Client::OnFailure(const Dial::Failure& failure) {
-  if (failure.unknown_session) return DropSession(failure.why, std::nullopt);
+  if (failure.unknown_session) {
+    OnYoungEnd();
+    return DropSession(failure.why, std::nullopt);
+  }
+  trouble_ = true;
   ++failures_;
   if (!joined_) {
     if (failure.permanent) {
@@ -158,7 +166,15 @@ void Client::OnFailure(const Dial::Failure& failure) {
     }
     return;
   }
-  if (failure.permanent) throw std::runtime_error(failure.why);
+  // Whoever can answer once in the coordinator's place must not end the node.
+  if (failure.permanent && failure.refused) throw std::runtime_error(failure.why);
+  if (std::exchange(logged_, failure.why) != failure.why) Event("unreachable", failure.why);
+}
+
+// Another one at once could go on like that without end.
+void Client::OnYoungEnd() {
+  trouble_ = true;
+  ++young_;
 }
 
 // A new session.
@@ -173,6 +189,7 @@ void Client::Begin(const Welcome& welcome) {
   setup.beat_every_s = config_.options.beat_every.count();
   setup.other_beat_s = 1e-3 * welcome.beat_ms;
   setup.dead_after_s = config_.options.dead_after.count();
+  setup.give_up_after_s = config_.options.give_up_after.count();
   setup.limits = config_.options.limits;
   session_ = std::make_shared<Session>(std::move(setup), table_, loop_, *this);
   if (!std::exchange(joined_, true)) return;
@@ -203,7 +220,7 @@ void Client::Tick(double passed) {
   if (const auto dial = dial_) dial->Tick(passed);
   if (session_) session_->Tick(passed);
   whole_s_ = Missing() ? 0 : whole_s_ + passed;
-  if (whole_s_ >= kSteady) failures_ = 0;
+  if (whole_s_ >= kSteady) young_ = 0;
 }
 
 // The session.
@@ -220,20 +237,24 @@ void Client::OnConnectionClosed(Session& session, const Connection& connection, 
                                 const std::string& why, bool) {
   broken_.Add(session, {sim::ToSeconds(Now()), node_, "disconnected",
                         fmt::format("{} connection: {}", Name(role), why)});
-  if (connection.age_s() < kSteady) ++failures_;
+  if (connection.age_s() < kSteady) OnYoungEnd();
   Maintain();
 }
 
 void Client::OnBye(Session& session, const Bye& bye) {
-  if (bye.session_over) broken_.Forget(session);
-  if (bye.session_over) DropSession(bye.reason, std::nullopt);
+  if (!bye.session_over) return;
+  broken_.Forget(session);
+  OnYoungEnd();
+  DropSession(bye.reason, std::nullopt);
 }
 
 void Client::OnBroken(Session&, const std::string& why) {
   Event("dropped", why);
-  ++failures_;
+  OnYoungEnd();
   DropSession(why, Bye{true, why});
 }
+
+void Client::OnNoRoom(Session& session, const std::string& why) { OnBroken(session, why); }
 
 void Client::Send(NodeId, Message message, std::int64_t, std::function<void()> delivered) {
   OutgoingMessage out = EncodeMessage(std::move(message), *table_);

@@ -41,12 +41,14 @@ class Client final : public OnLoop<TcpClient>, public Session::Host {
                           const std::string& why, bool permanent) override;
   void OnBye(Session& session, const Bye& bye) override;
   void OnBroken(Session& session, const std::string& why) override;
+  void OnNoRoom(Session& session, const std::string& why) override;
 
   // Dials for the first connection that is missing, after a while where tries have failed.
   void Maintain();
   void DialFor(ConnectionRole role, int index);
   void OnDialled(ConnectionRole role, int index, Dial::Result result);
   void OnFailure(const Dial::Failure& failure);
+  void OnYoungEnd();
   void Begin(const Welcome& welcome);
   void DropSession(const std::string& why, const std::optional<Bye>& bye);
   std::optional<std::pair<ConnectionRole, int>> Missing() const;
@@ -69,9 +71,12 @@ class Client final : public OnLoop<TcpClient>, public Session::Host {
   TcpNodeStatus past_;                // of sessions that have ended
   std::shared_ptr<Dial> dial_;        // null: none under way
   asio::steady_timer retry_;
-  bool waits_ = false;  // for it
-  int failures_ = 0;    // in a row
-  double whole_s_ = 0;  // for which no connection has been missing
+  bool waits_ = false;    // for it
+  bool trouble_ = false;  // since the last dial that succeeded: the next one waits
+  int failures_ = 0;      // of dials, in a row
+  int young_ = 0;         // connections and sessions that ended soon, lately
+  double whole_s_ = 0;    // for which no connection has been missing
+  std::string logged_;    // the failure that was recorded last
   std::minstd_rand random_{std::random_device{}()};
   OnMessage on_message_;
   std::function<void(const std::string& why)> renewed_;

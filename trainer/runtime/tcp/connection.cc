@@ -119,6 +119,10 @@ void Connection::Read() {
   for (std::size_t turn = 0; turn < kTurnBytes;) {
     if (state_ == State::kFinishing) return Discard();
     if (state_ != State::kOpen || reading_ == Reading::kEarly) return;
+    if (paused_) {
+      stalled_ = true;
+      return;
+    }
     if (into_at_ == into_.size()) {
       Complete();
       turn += kFrameHeaderBytes;
@@ -210,6 +214,11 @@ void Connection::Resume() {
   if (reading_ != Reading::kEarly) return;
   reading_ = Reading::kOffset;  // it is here: Complete looks again
   Later(&Connection::Read);
+}
+
+void Connection::Unpause() {
+  paused_ = false;
+  if (std::exchange(stalled_, false)) Later(&Connection::Read);
 }
 
 void Connection::Discard() {
@@ -316,7 +325,7 @@ void Connection::FinishAndClose() {
   owner_ = nullptr;
   if (state_ == State::kTls) return Close("", false);
   state_ = State::kFinishing;
-  if (reading_ == Reading::kEarly) Later(&Connection::Read);
+  if (reading_ == Reading::kEarly || stalled_) Later(&Connection::Read);
   if (!writing_) {
     writing_ = true;
     Later(&Connection::Write);
@@ -331,9 +340,9 @@ void Connection::Linger() {
   });
 }
 
-void Connection::Tick(double passed, double dead_after, bool count_early) {
+void Connection::Tick(double passed, double dead_after, double slowest, bool count_early) {
   age_s_ += passed;
-  if (!open() || (reading_ == Reading::kEarly && !count_early)) return;
+  if (!open() || paused_ || (reading_ == Reading::kEarly && !count_early)) return;
   silent_s_ += passed;
   if (silent_s_ > dead_after) {
     return Close(reading_ == Reading::kEarly
@@ -343,7 +352,7 @@ void Connection::Tick(double passed, double dead_after, bool count_early) {
   const bool within = reading_ != Reading::kHeader || into_.front().size() < kFrameHeaderBytes;
   if (!within) return;
   frame_s_ += passed;
-  if (frame_s_ > dead_after + static_cast<double>(header_.length) / kSlowest) {
+  if (frame_s_ > dead_after + static_cast<double>(header_.length) / slowest) {
     Close("a frame that comes too slowly");
   }
 }

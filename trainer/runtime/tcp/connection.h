@@ -60,6 +60,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Wake();
   // The owner knows by now where the chunk belongs that it called early.
   void Resume();
+  // Nothing is read in between; it does not count as silent. Both may be called again.
+  void Pause() { paused_ = true; }
+  void Unpause();
 
   // At once. OnClosed is called, from here, if `tell`.
   void Close(const std::string& why, bool tell = true, bool permanent = false);
@@ -68,9 +71,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void FinishAndClose();
 
   // `passed` s have gone by. Closes what has been silent for `dead_after` s, or takes longer for a
-  // frame than kSlowest allows. A connection that waits for the head of its chunk's message counts
-  // as silent only if `count_early`.
-  void Tick(double passed, double dead_after, bool count_early);
+  // frame than `slowest`, byte/s, allows. A connection that waits for the head of its chunk's
+  // message counts as silent only if `count_early`.
+  void Tick(double passed, double dead_after, double slowest, bool count_early);
 
   bool open() const { return state_ == State::kTls || state_ == State::kOpen; }
   bool closed() const { return state_ == State::kClosed; }
@@ -126,6 +129,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   TcpCounters counters_;  // at the end
   double age_s_ = 0, silent_s_ = 0, frame_s_ = 0;
 
+  bool paused_ = false, stalled_ = false;  // stalled: Read has to be called once it goes on
   Reading reading_ = Reading::kHeader;
   FrameHeaderBytes header_bytes_{};
   FrameHeader header_;

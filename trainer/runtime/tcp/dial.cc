@@ -54,6 +54,8 @@ void Dial::Start() {
 // `why`: the one before it could not be reached.
 void Dial::TryNext(const std::string& why) {
   if (next_ == endpoints_.size()) return Fail(why);
+  // One that swallows what is sent to it leaves time for the others.
+  share_s_ = rest_s_ / static_cast<double>(endpoints_.size() - next_);
   const auto endpoint = endpoints_[next_++];
   if (!setup_.tls && !IsLoopback(endpoint.address())) {
     return Fail("it is no loopback address, so it needs TLS: --set transport.tls=on, and keys",
@@ -65,11 +67,12 @@ void Dial::TryNext(const std::string& why) {
   if (error) return TryNext(error.message());
   SetUpSocket(socket_.native_handle(), setup_.options.congestion,
               Milliseconds(setup_.options.dead_after));
-  socket_.async_connect(endpoint, [self = shared_from_this()](const asio::error_code& failed) {
-    if (!self->done_) return;
-    if (failed) return self->TryNext(failed.message());
-    self->OnConnected();
-  });
+  socket_.async_connect(endpoint,
+                        [self = shared_from_this(), tried = next_](const asio::error_code& failed) {
+                          if (!self->done_ || self->next_ != tried) return;
+                          if (failed) return self->TryNext(failed.message());
+                          self->OnConnected();
+                        });
 }
 
 void Dial::OnConnected() {
@@ -125,7 +128,7 @@ void Dial::OnRefuse(const Refuse& refuse) {
     case RefuseCode::kNotLetIn:
       return Fail(setup_.token.empty() ? "not let in: the coordinator asks for a token"
                                        : "not let in: the token is not the coordinator's",
-                  true);
+                  true, refuse.code);
     case RefuseCode::kScenario: {
       const TcpScenario& own = setup_.scenario;
       const std::string difference =
@@ -135,10 +138,10 @@ void Dial::OnRefuse(const Refuse& refuse) {
           Encode(Refuse{RefuseCode::kScenario, true, difference.substr(0, kMaxReason)}));
       return Fail("the scenario is not the coordinator's" +
                       (difference.empty() ? difference : ": " + difference),
-                  true);
+                  true, refuse.code);
     }
     default:
-      return Fail(refuse.text, refuse.permanent, refuse.code == RefuseCode::kUnknownSession);
+      return Fail(refuse.text, refuse.permanent, refuse.code);
   }
 }
 
@@ -156,9 +159,10 @@ void Dial::OnClosed(Connection& connection, const std::string& why, bool permane
        permanent);
 }
 
-void Dial::Fail(const std::string& why, bool permanent, bool unknown_session) {
-  Finish(
-      Failure{AddressText(setup_.address) + ": " + why, permanent, unknown_session, connection_});
+// `code`: the coordinator has refused.
+void Dial::Fail(const std::string& why, bool permanent, std::optional<RefuseCode> code) {
+  Finish(Failure{AddressText(setup_.address) + ": " + why, permanent, code.has_value(),
+                 code == RefuseCode::kUnknownSession, connection_});
 }
 
 void Dial::Finish(Result result) {
@@ -177,9 +181,18 @@ void Dial::Abandon() {
 }
 
 void Dial::Tick(double passed) {
+  if (!done_) return;
   rest_s_ -= passed;
-  if (rest_s_ > 0 || !done_) return;
-  Fail(fmt::format("no answer within {:g} s", setup_.options.handshake_time.count()));
+  share_s_ -= passed;
+  if (rest_s_ <= 0) return Fail(NoAnswer());
+  if (share_s_ > 0 || next_ == 0 || next_ == endpoints_.size()) return;
+  if (const auto connection = std::exchange(connection_, nullptr)) connection->Close("", false);
+  said_ = {};
+  TryNext(NoAnswer());
+}
+
+std::string Dial::NoAnswer() const {
+  return fmt::format("no answer within {:g} s", setup_.options.handshake_time.count());
 }
 
 }  // namespace spes::trainer

@@ -33,6 +33,7 @@ class Dial : public Connection::Owner, public std::enable_shared_from_this<Dial>
   struct Failure {
     std::string why;         // one line, the address included
     bool permanent = false;  // trying again is of no use
+    bool refused = false;    // by the coordinator itself, as far as TLS can tell
     bool unknown_session = false;
     std::shared_ptr<Connection> last_words = nullptr;  // that are still to be written
   };
@@ -56,9 +57,10 @@ class Dial : public Connection::Owner, public std::enable_shared_from_this<Dial>
 
  private:
   void TryNext(const std::string& why);
+  std::string NoAnswer() const;
   void OnConnected();
   void OnRefuse(const Refuse& refuse);
-  void Fail(const std::string& why, bool permanent = false, bool unknown_session = false);
+  void Fail(const std::string& why, bool permanent = false, std::optional<RefuseCode> code = {});
   void Finish(Result result);
 
   asio::io_context& io_;
@@ -66,6 +68,7 @@ class Dial : public Connection::Owner, public std::enable_shared_from_this<Dial>
   Hello hello_;
   std::function<void(Result)> done_;  // empty: it is over
   double rest_s_;
+  double share_s_ = 0;  // of that: of the address at hand
   asio::ip::tcp::resolver resolver_;
   asio::ip::tcp::socket socket_;
   std::vector<asio::ip::tcp::endpoint> endpoints_;

@@ -48,14 +48,16 @@ void Gate::OnFrame(Connection& connection, const FrameHeader& header, std::strin
     case FrameType::kProof:
       return OnProof(DecodeProof(payload));
     default:
-      return Finish(true, Difference(DecodeRefuse(payload).text));
+      return Finish(Refusals::Kind::kScenario, Difference(DecodeRefuse(payload).text));
   }
 }
 
 void Gate::OnProof(const Proof& proof) {
   if (!token_.empty() && !SameDigest(proof.digest, NodeProof(token_, said_))) {
-    return TurnAway({RefuseCode::kNotLetIn, true, ""}, "it does not have the token");
+    return TurnAway({RefuseCode::kNotLetIn, true, ""}, Refusals::Kind::kToken,
+                    "it does not have the token");
   }
+  proven_ = true;
   if (connection_->tls()) request_.certified = connection_->tls()->CertifiedNode();
   Decide();
 }
@@ -66,65 +68,79 @@ void Gate::Decide() {
     state_ = State::kHeld;
     return;
   }
-  if (const auto* refuse = std::get_if<Refuse>(&verdict)) return TurnAway(*refuse, refuse->text);
+  if (const auto* refuse = std::get_if<Refuse>(&verdict)) {
+    return TurnAway(*refuse, Refusals::Kind::kOther, refuse->text);
+  }
   LetIn& in = std::get<LetIn>(verdict);
   in.welcome.digest = CoordinatorProof(token_, said_);
   state_ = State::kDone;
+  in_ = true;
   connection_->Put(FrameType::kWelcome, 0, Encode(in.welcome));
   in.session->Attach(connection_, request_.hello.role, request_.hello.index);
 }
 
-void Gate::TurnAway(const Refuse& refuse, const std::string& why) {
+void Gate::TurnAway(const Refuse& refuse, Refusals::Kind kind, const std::string& why) {
   connection_->Put(FrameType::kRefuse, 0, Encode(refuse));
   if (refuse.code == RefuseCode::kScenario) {
     state_ = State::kExplaining;
   } else {
-    Finish(true, why);
+    Finish(kind, why);
   }
 }
 
-void Gate::Finish(bool refused, const std::string& why) {
-  state_ = State::kDone;
+void Gate::Finish(Refusals::Kind kind, const std::string& why) {
   connection_->FinishAndClose();
-  keeper_.OnTurnedAway(*connection_, refused, request_.hello.node, why);
+  Report(kind, why);
+}
+
+void Gate::Report(Refusals::Kind kind, const std::string& why) {
+  state_ = State::kDone;
+  keeper_.OnTurnedAway(*connection_, kind, proven_ ? request_.hello.node : kAnyNode, why);
 }
 
 void Gate::OnWireError(Connection& connection, const std::string& why) {
   if (state_ == State::kDone) return connection.Close("", false);
-  if (state_ == State::kExplaining) return Finish(true, std::string(kScenario));
+  if (state_ == State::kExplaining) {
+    return Finish(Refusals::Kind::kScenario, std::string(kScenario));
+  }
   // Another version of this program may know why; anyone else gets no answer at all.
   if (connection.other_version()) {
     connection.Put(FrameType::kRefuse, 0, Encode(Refuse{}));
-    return Finish(false, why);
+    return Finish(Refusals::Kind::kNonsense, why);
   }
-  state_ = State::kDone;
   connection.Close("", false);
-  keeper_.OnTurnedAway(connection, false, request_.hello.node, why);
+  Report(Refusals::Kind::kNonsense, why);
 }
 
-void Gate::OnClosed(Connection& connection, const std::string& why, bool) {
+void Gate::OnClosed(Connection&, const std::string& why, bool) {
   if (state_ == State::kDone) return;
-  const bool explaining = state_ == State::kExplaining;
-  state_ = State::kDone;
-  keeper_.OnTurnedAway(connection, explaining, request_.hello.node,
-                       explaining ? std::string(kScenario) : why);
+  if (state_ == State::kExplaining) {
+    return Report(Refusals::Kind::kScenario, std::string(kScenario));
+  }
+  Report(Refusals::Kind::kClosed, why);
 }
 
 void Gate::Tick(double passed) {
-  if (state_ == State::kHeld) {
+  if (state_ == State::kDone) return;
+  rest_s_ -= passed;
+  if (state_ == State::kHeld && rest_s_ > 0) {
     request_.waited_s += passed;
     return Decide();
   }
-  rest_s_ -= passed;
-  if (rest_s_ > 0 || done()) return;
-  if (state_ == State::kExplaining) return Finish(true, std::string(kScenario));
-  state_ = State::kDone;
+  if (rest_s_ > 0) return;
+  if (state_ == State::kHeld) {
+    const std::string why = "another process may have the node still";
+    return TurnAway({RefuseCode::kTaken, false, why}, Refusals::Kind::kOther, why);
+  }
+  if (state_ == State::kExplaining) {
+    return Finish(Refusals::Kind::kScenario, std::string(kScenario));
+  }
   connection_->Close("", false);
-  keeper_.OnTurnedAway(*connection_, false, request_.hello.node, "it took too long to be let in");
+  Report(Refusals::Kind::kSlow, "it took too long to be let in");
 }
 
 void Gate::Shut() {
-  if (done()) return;
+  if (in_) return;
   state_ = State::kDone;
   connection_->Close("", false);
 }

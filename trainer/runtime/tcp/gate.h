@@ -8,6 +8,7 @@
 
 #include "trainer/runtime/tcp/connection.h"
 #include "trainer/runtime/tcp/handshake.h"
+#include "trainer/runtime/tcp/refusals.h"
 #include "trainer/runtime/tcp/roster.h"
 
 namespace spes::trainer {
@@ -25,8 +26,8 @@ class Gate : public Connection::Owner, public std::enable_shared_from_this<Gate>
     // Who asks has the token and the certificate that are wanted. Nothing: ask again later.
     virtual std::variant<LetIn, std::monostate, Refuse> Judge(const Connection& connection,
                                                               Request& request) = 0;
-    // It was not let in. `refused`: it was told so.
-    virtual void OnTurnedAway(const Connection& connection, bool refused, NodeId node,
+    // It was not let in. `node`: that was wanted by who has the token; −1: by anyone else.
+    virtual void OnTurnedAway(const Connection& connection, Refusals::Kind kind, NodeId node,
                               const std::string& why) = 0;
   };
 
@@ -36,8 +37,10 @@ class Gate : public Connection::Owner, public std::enable_shared_from_this<Gate>
   void Open(std::shared_ptr<Connection> connection);
   // Drops who takes too long.
   void Tick(double passed);
-  // Let in, or turned away.
-  bool done() const { return state_ == State::kDone; }
+  // Turned away, with its last words still on their way.
+  bool lingers() const { return state_ == State::kDone && !in_ && !connection_->closed(); }
+  // Let in, or turned away and closed.
+  bool done() const { return state_ == State::kDone && !lingers(); }
   const Connection& connection() const { return *connection_; }
   // Without a word.
   void Shut();
@@ -56,14 +59,16 @@ class Gate : public Connection::Owner, public std::enable_shared_from_this<Gate>
 
   void OnProof(const Proof& proof);
   void Decide();
-  void TurnAway(const Refuse& refuse, const std::string& why);
-  void Finish(bool refused, const std::string& why);
+  void TurnAway(const Refuse& refuse, Refusals::Kind kind, const std::string& why);
+  void Finish(Refusals::Kind kind, const std::string& why);
+  void Report(Refusals::Kind kind, const std::string& why);
 
   Keeper& keeper_;
   std::string token_;
   double rest_s_;
   std::shared_ptr<Connection> connection_;
   State state_ = State::kHello;
+  bool proven_ = false, in_ = false;
   Transcript said_;
   Request request_;
 };

@@ -75,7 +75,7 @@ Hello DecodeHello(std::string_view payload) {
   const bool bulk = m.role == ConnectionRole::kBulk;
   if (m.index >= (bulk ? kMaxStreams : 1) || or_any > 1 || m.scenario_hash.size() > kMaxHash ||
       m.chunk_bytes < kMinChunkBytes || m.chunk_bytes > kMaxChunkBytes || m.beat_ms == 0 ||
-      (m.session == kNoSession && m.role != ConnectionRole::kControl)) {
+      m.beat_ms > kMaxBeatMs || (m.session == kNoSession && m.role != ConnectionRole::kControl)) {
     throw WireError("a frame with a value that means nothing");
   }
   return m;
@@ -121,7 +121,7 @@ Welcome DecodeWelcome(std::string_view payload) {
   m.digest = in.Array<32>();
   in.End();
   if (m.session == kNoSession || m.node < 0 || m.chunk_bytes < kMinChunkBytes ||
-      m.chunk_bytes > kMaxChunkBytes || m.beat_ms == 0) {
+      m.chunk_bytes > kMaxChunkBytes || m.beat_ms == 0 || m.beat_ms > kMaxBeatMs) {
     throw WireError("a frame with a value that means nothing");
   }
   return m;

@@ -33,6 +33,7 @@ std::string_view Name(ConnectionRole role);
 
 inline constexpr int kMaxStreams = 64;
 inline constexpr std::int64_t kMinChunkBytes = 1 << 10, kMaxChunkBytes = 64 << 20;
+inline constexpr std::uint32_t kMaxBeatMs = 3'600'000;
 inline constexpr NodeId kAnyNode = -1;
 
 struct Hello {
@@ -78,7 +79,7 @@ enum class RefuseCode : std::uint8_t {
   kNoSuchNode,      // or none is free
   kBanned,          // with the reason
   kUnknownSession,  // begin anew
-  kTooMany,         // connections
+  kTooMany,         // connections, or for now
 };
 
 struct Refuse {

@@ -1,5 +1,7 @@
 #include "trainer/runtime/tcp/link.h"
 
+#include <cmath>
+
 #include "trainer/runtime/tcp/bytes.h"
 #include "trainer/wire/printable.h"
 
@@ -7,6 +9,7 @@ namespace spes::trainer {
 
 namespace {
 constexpr std::size_t kMaxReason = 512;
+constexpr double kLongestRtt = 86400;  // s; one that is not known is not a number
 
 [[noreturn]] void Nonsense() { throw WireError("a frame with a value that means nothing"); }
 
@@ -67,6 +70,12 @@ TransferFigures DecodeFigures(std::string_view payload) {
   m.rtt_min_s = in.Number<double>();
   m.rtt_mean_s = in.Number<double>();
   in.End();
+  for (const auto count : {m.wire_bytes, m.retransmitted_bytes, m.retransmissions, m.drops}) {
+    if (count < 0) Nonsense();
+  }
+  for (const double rtt : {m.rtt_min_s, m.rtt_mean_s}) {
+    if (!std::isnan(rtt) && !(rtt >= 0 && rtt <= kLongestRtt)) Nonsense();
+  }
   return m;
 }
 

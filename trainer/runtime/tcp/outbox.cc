@@ -94,6 +94,7 @@ Outbox::Progress Outbox::OnArrived(const Arrived& m) {
   told_ = true;
   Progress progress;
   while (!unacknowledged_.empty() && unacknowledged_.front().frame.number <= m.message) {
+    progress.any = true;
     if (auto& f = unacknowledged_.front().delivered) progress.delivered.push_back(std::move(f));
     unacknowledged_.pop_front();
     if (written_ > 0) --written_;
@@ -102,12 +103,14 @@ Outbox::Progress Outbox::OnArrived(const Arrived& m) {
   if (m.transfer > transfer_->info.number) {
     throw WireError("an acknowledgement of what was never sent");
   }
+  const std::int64_t before = transfer_->arrived_bytes;
   for (const ChunkRange& range : m.chunks) {
     if (range.end > transfer_->grid.count()) {
       throw WireError("an acknowledgement of what was never sent");
     }
     for (std::uint32_t i = range.first; i < range.end; ++i) Mark(*transfer_, i);
   }
+  progress.any = progress.any || m.complete || transfer_->arrived_bytes > before;
   if (!m.complete) return progress;
   if (transfer_->delivered) progress.delivered.push_back(std::move(transfer_->delivered));
   progress.finished = std::move(transfer_->info);

@@ -61,6 +61,7 @@ class Outbox {
 
   // What the other side has. Throws WireError where that cannot be.
   struct Progress {
+    bool any = false;                              // more than before
     std::vector<std::function<void()>> delivered;  // to be called, in order
     std::optional<TransferInfo> finished;
   };
@@ -69,6 +70,10 @@ class Outbox {
   // The transfer under way; null: none.
   const TransferInfo* transfer() const { return transfer_ ? &transfer_->info : nullptr; }
   std::int64_t acknowledged_bytes() const;  // of its payload
+  // More waits than a protocol that is answered ever leaves behind.
+  bool full() const {
+    return waiting_.size() > kMostWaiting || unacknowledged_.size() > kMostUnacknowledged;
+  }
   bool idle() const { return unacknowledged_.empty() && !transfer_ && waiting_.empty(); }
 
  private:
@@ -80,6 +85,7 @@ class Outbox {
     std::shared_ptr<const OutgoingMessage> message;
     std::function<void()> delivered;
   };
+  static constexpr std::size_t kMostWaiting = 64, kMostUnacknowledged = 4096;
   static constexpr int kToSend = -1, kArrived = -2;
   struct Transfer {
     TransferInfo info;

@@ -30,7 +30,8 @@ std::variant<std::shared_ptr<Session>, Refuse> Roster::Find(const Hello& hello) 
 std::variant<NodeId, std::monostate, Refuse> Roster::Judge(Request& request,
                                                            std::int64_t clock_us) const {
   const Hello& hello = request.hello;
-  const double behind = 1e-6 * static_cast<double>(clock_us - hello.clock_us);
+  const double behind =
+      1e-6 * (static_cast<double>(clock_us) - static_cast<double>(hello.clock_us));
   if (std::abs(behind) > setup_.clock_difference_s) {
     return Refuse{RefuseCode::kClocks, true,
                   fmt::format("the node's clock is {:.0f} s {} the coordinator's; at most {:g} s "

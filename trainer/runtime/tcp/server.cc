@@ -20,6 +20,8 @@ constexpr int kMaxGatesPerAddress = 16, kMaxGates = 256;
 constexpr double kLeavingSeconds = 5;
 constexpr double kAwayForAMoment = 10;  // a node dials again after 5 s at most
 constexpr Seconds kFarewell{3};
+// After which a node may try again whose upload there was no room for.
+constexpr sim::Time kNoRoomRest = std::chrono::seconds(5);
 
 std::int64_t WallClockMicroseconds() {
   return std::chrono::system_clock::now().time_since_epoch() / std::chrono::microseconds(1);
@@ -71,9 +73,10 @@ Server::~Server() {
 }
 
 void Server::Bind() {
-  const auto endpoint = Resolve(address_).front();
+  const auto endpoints = Resolve(address_);
   const TcpSecurity& security = config_.security;
-  if (!IsLoopback(endpoint.address())) {
+  const auto loopback = [](const auto& each) { return IsLoopback(each.address()); };
+  if (!std::ranges::all_of(endpoints, loopback)) {
     if (!security.tls) {
       throw std::invalid_argument(fmt::format(
           "{} is no loopback address, others can reach it: it needs TLS (transport.tls)",
@@ -86,7 +89,7 @@ void Server::Bind() {
                       config_.address));
     }
   }
-  Listen(acceptor_, endpoint);
+  Listen(acceptor_, endpoints);
   acceptor_.non_blocking(true);
   address_.port = acceptor_.local_endpoint().port();
 }
@@ -108,7 +111,7 @@ void Server::Accept() {
       return Accept();
     }
     // Out of descriptors, most likely: in a moment there may be some.
-    refusals_.Record(Now(), "dropped", kCoordinator, "a connection", error.message());
+    refusals_.Record(Now(), Refusals::Kind::kFlood, kAnyNode, "a connection", error.message());
     accept_again_.expires_after(std::chrono::milliseconds(100));
     accept_again_.async_wait([this](const asio::error_code& cancelled) {
       if (!cancelled) Accept();
@@ -122,11 +125,8 @@ void Server::OnAccept(asio::ip::tcp::socket socket) {
                 Milliseconds(config_.options.dead_after));
     Stream stream(std::move(socket));
     const std::string host = stream.host();
-    std::erase_if(gates_, [](const auto& gate) { return gate->done(); });
-    const auto waiting = std::ranges::count_if(
-        gates_, [&](const auto& gate) { return gate->connection().host() == host; });
-    if (waiting >= kMaxGatesPerAddress || std::ssize(gates_) >= kMaxGates) {
-      return refusals_.Record(Now(), "dropped", kCoordinator, host,
+    if (!HasGate(host)) {
+      return refusals_.Record(Now(), Refusals::Kind::kFlood, kAnyNode, host,
                               "too many connections that are not let in yet");
     }
     if (tls_) stream.UseTls(*tls_, true, "");
@@ -139,9 +139,25 @@ void Server::OnAccept(asio::ip::tcp::socket socket) {
   }
 }
 
-void Server::OnTurnedAway(const Connection& connection, bool refused, NodeId node,
+// One more connection of this host may be looked at. Where that is too many, those that are turned
+// away already are not waited for.
+bool Server::HasGate(const std::string& host) {
+  const auto full = [&](const std::string* of, int most) {
+    const auto counts = [&](const auto& gate) { return !of || gate->connection().host() == *of; };
+    if (std::ranges::count_if(gates_, counts) < most) return false;
+    for (const auto& gate : gates_) {
+      if (counts(gate) && gate->lingers()) gate->Shut();
+    }
+    std::erase_if(gates_, [](const auto& gate) { return gate->done(); });
+    return std::ranges::count_if(gates_, counts) >= most;
+  };
+  std::erase_if(gates_, [](const auto& gate) { return gate->done(); });
+  return !full(&host, kMaxGatesPerAddress) && !full(nullptr, kMaxGates);
+}
+
+void Server::OnTurnedAway(const Connection& connection, Refusals::Kind kind, NodeId node,
                           const std::string& why) {
-  refusals_.Record(Now(), refused ? "refused" : "dropped", node, connection.host(), why);
+  refusals_.Record(Now(), kind, node, connection.host(), why);
 }
 
 int Server::ConnectionsFrom(const std::string& host) const {
@@ -172,6 +188,14 @@ std::variant<Gate::LetIn, std::monostate, Refuse> Server::Judge(const Connection
     auto given = roster_.Judge(request, WallClockMicroseconds());
     if (auto* refuse = std::get_if<Refuse>(&given)) return std::move(*refuse);
     if (std::holds_alternative<std::monostate>(given)) return std::monostate();
+    if (const auto found = no_room_.find(std::get<NodeId>(given)); found != no_room_.end()) {
+      if (Now() - found->second < kNoRoomRest) {
+        return Refuse{
+            RefuseCode::kTooMany, false,
+            "the coordinator has no room for what the node sends; it may have in a while"};
+      }
+      no_room_.erase(found);
+    }
     session = Begin(std::get<NodeId>(given), request.hello);
     Event(session->node(), "connected", connection.address());
   }
@@ -195,6 +219,7 @@ std::shared_ptr<Session> Server::Begin(NodeId node, const Hello& hello) {
   setup.beat_every_s = config_.options.beat_every.count();
   setup.other_beat_s = 1e-3 * hello.beat_ms;
   setup.dead_after_s = config_.options.dead_after.count();
+  setup.give_up_after_s = config_.options.give_up_after.count();
   setup.limits = config_.options.limits;
   setup.memory = [this] { return memory_.ForUpload(); };
   auto session = std::make_shared<Session>(std::move(setup), table_, loop_, *this);
@@ -206,6 +231,7 @@ std::shared_ptr<Session> Server::Begin(NodeId node, const Hello& hello) {
 
 void Server::EndSession(std::shared_ptr<Session> session, const std::string& why, bool lost,
                         const std::optional<Bye>& bye) {
+  if (session->ended()) return;
   const NodeId node = session->node();
   roster_.Remove(*session);
   session->End(bye);
@@ -284,6 +310,15 @@ void Server::OnBroken(Session& session, const std::string& why) {
   EndSession(session.shared_from_this(), why, lost, Bye{true, why});
 }
 
+void Server::OnNoRoom(Session& session, const std::string& why) {
+  const bool lost = roster_.Of(session.node()).get() == &session;
+  Event(session.node(), "no room", why);
+  no_room_[session.node()] = Now();
+  // Where the coordinator keeps things is not for others.
+  EndSession(session.shared_from_this(), why, lost,
+             Bye{true, "the coordinator has no room for what the node sends"});
+}
+
 void Server::Ban(NodeId node, const std::string& reason) {
   roster_.Ban(node, reason);
   if (const auto session = roster_.Of(node)) EndSession(session, reason, false, Bye{true, reason});
@@ -296,7 +331,7 @@ void Server::Tick(double passed) {
   broken_.Tick(passed);
   for (const auto& session : roster_.all()) {
     session->Tick(passed);
-    if (session->away_s() <= config_.options.give_up_after.count()) continue;
+    if (session->ended() || session->away_s() <= config_.options.give_up_after.count()) continue;
     EndSession(session, fmt::format("nothing has been heard of it for {:.3g} s", session->away_s()),
                true, Bye{true, "the coordinator has given this node up"});
   }

@@ -41,15 +41,17 @@ class Server final : public OnLoop<TcpServer>, public Session::Host, public Gate
                           const std::string& why, bool permanent) override;
   void OnBye(Session& session, const Bye& bye) override;
   void OnBroken(Session& session, const std::string& why) override;
+  void OnNoRoom(Session& session, const std::string& why) override;
   // Gate::Keeper.
   std::variant<Gate::LetIn, std::monostate, Refuse> Judge(const Connection& connection,
                                                           Request& request) override;
-  void OnTurnedAway(const Connection& connection, bool refused, NodeId node,
+  void OnTurnedAway(const Connection& connection, Refusals::Kind kind, NodeId node,
                     const std::string& why) override;
 
   void Bind();
   void Accept();
   void OnAccept(asio::ip::tcp::socket socket);
+  bool HasGate(const std::string& host);
   void Tick(double passed);
   std::shared_ptr<Session> Begin(NodeId node, const Hello& hello);
   // Nothing of the session is called any more. `lost`: the protocol is told.
@@ -76,6 +78,7 @@ class Server final : public OnLoop<TcpServer>, public Session::Host, public Gate
   };
   std::vector<Leaving> leaving_;            // have said so; what they are still owed is on its way
   std::map<NodeId, TcpNodeStatus> status_;  // of sessions that have ended
+  std::map<NodeId, sim::Time> no_room_;     // for what the node has sent, when
   std::uint64_t last_flow_ = 0;
   OnMessage on_message_;
   OnLost lost_;

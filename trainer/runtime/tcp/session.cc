@@ -1,15 +1,20 @@
 #include "trainer/runtime/tcp/session.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <new>
 #include <utility>
+
+#include "trainer/runtime/tcp/upload_memory.h"
 
 namespace spes::trainer {
 
 namespace {
 constexpr double kRttGain = 0.125;  // of a smoothed round trip, as RFC 6298 has it
-}
+}  // namespace
 
 Session::Session(Setup setup, std::shared_ptr<const BlockTable> table, Loop& loop, Host& host)
     : setup_(std::move(setup)),
@@ -64,6 +69,7 @@ void Session::Attach(std::shared_ptr<Connection> connection, ConnectionRole role
   }
   links_.push_back({connection, role, index, ++last_id_, false, setup_.beat_every_s});
   connection->SetOwner(shared_from_this());
+  if (role == ConnectionRole::kControl && backlogged()) connection->Pause();
   if (role == ConnectionRole::kBulk && outbox_.transfer()) meter_.Add(*connection);
   if (role == ConnectionRole::kControl) {
     outbox_.OnControl();
@@ -100,7 +106,12 @@ void Session::Tick(double passed) {
   away_s_ = connected() ? 0 : away_s_ + passed;
   const bool control = Has(ConnectionRole::kControl, 0);
   const std::vector<Link> links = links_;  // closing changes them
-  for (const Link& link : links) link.connection->Tick(passed, setup_.dead_after_s, control);
+  // However many there are, they may share a slow link.
+  const double slowest =
+      Connection::kSlowest / static_cast<double>(std::max<std::size_t>(links.size(), 1));
+  for (const Link& link : links) {
+    link.connection->Tick(passed, setup_.dead_after_s, slowest, control);
+  }
   for (Link& link : links_) {
     link.since_beat_s += passed;
     if (link.since_beat_s < setup_.beat_every_s) continue;
@@ -108,6 +119,11 @@ void Session::Tick(double passed) {
     link.beat_due = true;
     link.connection->Wake();
   }
+  unheard_s_ = outbox_.idle() || !connected() ? 0 : unheard_s_ + passed;
+  const double most = setup_.give_up_after_s + static_cast<double>(setup_.chunk_bytes) / slowest;
+  if (unheard_s_ <= most) return;
+  const auto self = shared_from_this();
+  host_.OnBroken(*this, fmt::format("it has acknowledged nothing for {:.3g} s", unheard_s_));
 }
 
 void Session::End(const std::optional<Bye>& bye) {
@@ -172,13 +188,13 @@ void Session::OnFrame(Connection& connection, const FrameHeader& header, std::st
   try {
     switch (header.type) {
       case FrameType::kMessage:
-        return Take(inbox_.OnMessage(header.number, payload), false);
+        return Take(inbox_.OnMessage(header.number, payload), false, payload.size());
       case FrameType::kBegin: {
         const bool first = inbox_.payload_bytes() == 0;
         auto message = inbox_.OnBegin(header.number, payload);
         if (first) receiving_since_ = loop_.Now() - HalfTrip();
         ForEach(ConnectionRole::kBulk, [](Connection& each) { each.Resume(); });
-        return Take(std::move(message), true);
+        return Take(std::move(message), true, payload.size());
       }
       case FrameType::kAck:
         return OnAck(header.number, payload);
@@ -192,11 +208,15 @@ void Session::OnFrame(Connection& connection, const FrameHeader& header, std::st
   } catch (const WireError& error) {
     // Its checksum is right: this is what the other side meant to send.
     host_.OnBroken(*this, error.what());
+  } catch (const NoRoomError& error) {
+    host_.OnNoRoom(*this, error.what());
+  } catch (const std::bad_alloc&) {
+    host_.OnNoRoom(*this, "a message has no memory");
   }
 }
 
 // After a message's frame, and after the last chunk of one.
-void Session::Take(std::optional<Message> message, bool bulk) {
+void Session::Take(std::optional<Message> message, bool bulk, std::size_t head_bytes) {
   ack_due_ = true;
   WakeAll(ConnectionRole::kControl);
   if (!message) return;
@@ -205,7 +225,20 @@ void Session::Take(std::optional<Message> message, bool bulk) {
     const TransferInfo& info = inbox_.last_transfer();
     received_ = TransferReport{info, false, true, info.bytes, receiving_since_, loop_.Now(), {}};
   }
+  ++unhandled_;
+  unhandled_bytes_ += head_bytes;
   host_.OnArrival(*this, std::move(*message));
+  loop_.Call([self = shared_from_this(), head_bytes] { self->OnHandled(head_bytes); });
+  if (!backlogged()) return;
+  ForEach(ConnectionRole::kControl, [](Connection& connection) { connection.Pause(); });
+}
+
+// The protocol has done with a message.
+void Session::OnHandled(std::size_t head_bytes) {
+  --unhandled_;
+  unhandled_bytes_ -= head_bytes;
+  if (backlogged()) return;
+  ForEach(ConnectionRole::kControl, [](Connection& connection) { connection.Unpause(); });
 }
 
 Inbox::Place Session::Find(Connection& connection, std::uint64_t transfer, std::int64_t offset,
@@ -229,7 +262,7 @@ void Session::OnChunk(Connection&, std::uint32_t chunk) {
   const auto self = shared_from_this();
   if (ended_) return;
   ++frames_;
-  Take(inbox_.OnChunk(chunk), true);
+  Take(inbox_.OnChunk(chunk), true, 0);
 }
 
 void Session::OnAck(std::uint64_t number, std::string_view payload) {
@@ -239,6 +272,7 @@ void Session::OnAck(std::uint64_t number, std::string_view payload) {
     return ReportReceived();
   }
   Outbox::Progress progress = outbox_.OnArrived(DecodeArrived(payload));
+  if (progress.any) unheard_s_ = 0;
   for (auto& f : progress.delivered) loop_.Call(std::move(f));
   if (progress.finished) OnFinished(*progress.finished);
   WakeAll(ConnectionRole::kControl);
@@ -272,7 +306,11 @@ void Session::OnBeat(ConnectionRole role, const Beat& beat) {
   other_sent_ = beat.sent;
   other_came_ = now;
   if (beat.echo == 0) return;
-  const double rtt = 1e-9 * static_cast<double>(now - beat.echo - beat.held);
+  // They may be anything: as unsigned numbers they wrap around, where signed ones must not.
+  const auto under_way = static_cast<std::int64_t>(static_cast<std::uint64_t>(now) -
+                                                   static_cast<std::uint64_t>(beat.echo) -
+                                                   static_cast<std::uint64_t>(beat.held));
+  const double rtt = 1e-9 * static_cast<double>(under_way);
   if (!(rtt >= 0) || rtt > setup_.dead_after_s) return;  // not of this connection
   rtt_s_ = std::isnan(rtt_s_) ? rtt : rtt_s_ + kRttGain * (rtt - rtt_s_);
 }
@@ -287,6 +325,10 @@ sim::Time Session::HalfTrip() const {
 void Session::Send(OutgoingMessage message, std::function<void()> delivered) {
   if (ended_) return;
   outbox_.Send(std::move(message), std::move(delivered));
+  if (outbox_.full()) {
+    const auto self = shared_from_this();
+    return host_.OnBroken(*this, "more waits for it than it has acknowledged for long");
+  }
   WakeAll(ConnectionRole::kControl);
 }
 

@@ -47,6 +47,8 @@ class Session : public Connection::Owner, public std::enable_shared_from_this<Se
     virtual void OnBye(Session& session, const Bye& bye) = 0;
     // What has come is against the rules: the session cannot go on.
     virtual void OnBroken(Session& session, const std::string& why) = 0;
+    // This side has no room for what has been announced: the session cannot go on.
+    virtual void OnNoRoom(Session& session, const std::string& why) = 0;
   };
 
   struct Setup {
@@ -56,7 +58,7 @@ class Session : public Connection::Owner, public std::enable_shared_from_this<Se
     bool coordinator = false;  // this side is
     std::int64_t chunk_bytes = 0;
     std::int64_t other_chunk_bytes = 0;
-    double beat_every_s = 0, other_beat_s = 0, dead_after_s = 0;
+    double beat_every_s = 0, other_beat_s = 0, dead_after_s = 0, give_up_after_s = 0;
     WireLimits limits;
     Inbox::Memory memory;
   };
@@ -117,7 +119,11 @@ class Session : public Connection::Owner, public std::enable_shared_from_this<Se
   template <class F>
   void ForEach(ConnectionRole role, F f);
   void WakeAll(ConnectionRole role);
-  void Take(std::optional<Message> message, bool bulk);
+  void Take(std::optional<Message> message, bool bulk, std::size_t head_bytes);
+  void OnHandled(std::size_t head_bytes);
+  bool backlogged() const {
+    return unhandled_ >= kMostUnhandled || unhandled_bytes_ >= kMostUnhandledBytes;
+  }
   void OnAck(std::uint64_t number, std::string_view payload);
   void OnFinished(const TransferInfo& info);
   void OnBeat(ConnectionRole role, const Beat& beat);
@@ -135,6 +141,13 @@ class Session : public Connection::Owner, public std::enable_shared_from_this<Se
   int last_id_ = 0;
   bool ended_ = false;
   double away_s_ = 0;
+  double unheard_s_ = 0;  // for which something has been sent and nothing acknowledged
+  // What has been handed on and the protocol has not done with yet. More than this waits in the
+  // other side's socket, not in this side's memory.
+  static constexpr int kMostUnhandled = 16;
+  static constexpr std::size_t kMostUnhandledBytes = 1 << 20;
+  int unhandled_ = 0;
+  std::size_t unhandled_bytes_ = 0;  // of heads
   std::uint64_t frames_ = 0;
   bool had_control_ = false;
   bool ack_due_ = false;

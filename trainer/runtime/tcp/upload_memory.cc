@@ -46,7 +46,9 @@ class Mapping {
     void* data =
         mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,
              fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED | MAP_NORESERVE, fd, offset);
-    if (data == MAP_FAILED) throw std::bad_alloc();
+    if (data == MAP_FAILED) {
+      throw NoRoomError(fmt::format("an upload has no memory: {}", std::strerror(errno)));
+    }
     data_ = static_cast<std::byte*>(data);
     // Fewer faults on the way in; where the system has no large pages nothing is lost.
     if (fd < 0) madvise(data_, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);
@@ -88,7 +90,15 @@ struct UploadMemory::State {
         idle_bytes -= bytes;
       }
     }
-    if (!mapping) return std::make_unique<Mapping>(-1, 0, bytes);
+    if (!mapping) {
+      try {
+        return std::make_unique<Mapping>(-1, 0, bytes);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        used_bytes -= bytes;
+        throw;
+      }
+    }
     std::memset(mapping->data(), 0, static_cast<std::size_t>(bytes));
     return mapping;
   }
@@ -151,7 +161,7 @@ class UploadMemory::Spooled : public std::enable_shared_from_this<Spooled> {
 
  private:
   [[noreturn]] void Fail(int error) const {
-    throw std::runtime_error(
+    throw NoRoomError(
         fmt::format("{}: an upload cannot be put there: {}", folder_, std::strerror(error)));
   }
 

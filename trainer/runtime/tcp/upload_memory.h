@@ -2,11 +2,18 @@
 #pragma once
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 #include "trainer/wire/message_codec.h"
 
 namespace spes::trainer {
+
+// There is no room for an upload. One line.
+class NoRoomError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 // The first few in ordinary memory; those beyond in files without a name, mapped: the system writes
 // them out when it needs the room, and Trim makes sure that they do not count as this process's.
@@ -18,8 +25,8 @@ class UploadMemory {
   UploadMemory(int in_memory, std::string spool);
   ~UploadMemory();
 
-  // For one upload. What it gives may outlive this object. Throws std::runtime_error when the disk
-  // is full.
+  // For one upload. What it gives may outlive this object. Both throw NoRoomError: the disk or the
+  // memory is full, or no file can be opened.
   Allocate ForUpload();
 
   // Uploads in ordinary memory and in files of which something is still held.

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/trainer/runtime/tcp/raw_socket.h"
 #include "trainer/runtime/tcp/bytes.h"
 #include "trainer/runtime/tcp/handshake.h"
@@ -71,13 +73,34 @@ TEST(Handshake, ValuesThatMeanNothingAreRefused) {
   refused([](Hello& h) { h.chunk_bytes = 0; });
   refused([](Hello& h) { h.chunk_bytes = 0xffffffff; });
   refused([](Hello& h) { h.beat_ms = 0; });
+  refused([](Hello& h) { h.beat_ms = 3'600'001; });  // nobody would be found dead
   refused([](Hello& h) { h.scenario_hash = std::string(300, 'x'); });
   EXPECT_THROW(DecodeArrived(Encode(Arrived{7, 3, false, {{2, 2}}})), WireError);
   EXPECT_THROW(DecodeArrived(Encode(Arrived{7, 3, false, {{2, 4}, {3, 5}}})), WireError);
   EXPECT_THROW(DecodeArrived(Encode(Arrived{7, 3, true, {{2, 4}}})), WireError);
+  Welcome welcome = SomeWelcome();
+  welcome.beat_ms = 3'600'001;
+  EXPECT_THROW(DecodeWelcome(Encode(welcome)), WireError);
   Refuse refuse{RefuseCode::kTooMany, false, ""};
   refuse.code = static_cast<RefuseCode>(9);
   EXPECT_THROW(DecodeRefuse(Encode(refuse)), WireError);
+}
+
+TEST(Handshake, FiguresThatCannotBeAreRefused) {
+  EXPECT_EQ(DecodeFigures(Encode(TransferFigures{1, 2, 3, 4, 0, 86400})).drops, 4);
+  EXPECT_NO_THROW(DecodeFigures(Encode(TransferFigures{})));
+  const auto refused = [](auto change) {
+    TransferFigures figures;
+    change(figures);
+    EXPECT_THROW(DecodeFigures(Encode(figures)), WireError);
+  };
+  refused([](TransferFigures& f) { f.wire_bytes = -1; });
+  refused([](TransferFigures& f) { f.retransmitted_bytes = -1; });
+  refused([](TransferFigures& f) { f.retransmissions = -1; });
+  refused([](TransferFigures& f) { f.drops = -1; });
+  refused([](TransferFigures& f) { f.rtt_min_s = -1; });
+  refused([](TransferFigures& f) { f.rtt_mean_s = 1e300; });
+  refused([](TransferFigures& f) { f.rtt_mean_s = std::numeric_limits<double>::infinity(); });
 }
 
 TEST(Handshake, TextsOfOthersAreOnePrintableLine) {

@@ -178,6 +178,55 @@ TEST_F(Hostile, ATransferAcknowledgedWhileItIsStillWrittenDoesNoHarm) {
   EXPECT_TRUE(server.Until([&] { return server.delivered == 1; }));
 }
 
+TEST_F(Hostile, FiguresThatCannotBeEndTheSessionAndAreNotRecorded) {
+  const auto control = LetIn();
+  const auto bulk = LetIn(0);
+  const OutgoingMessage offer = EncodeMessage(OfferOf(*table, 1, 1), *table);
+  control->Say(FrameBytes(FrameType::kBegin, 1, offer.head));
+  const auto* values = reinterpret_cast<const char*>(offer.payload[0].data());
+  const auto chunk = static_cast<std::size_t>(QuickOptions().chunk_bytes);
+  for (std::size_t at = 0; at < offer.payload[0].size(); at += chunk) {
+    const std::size_t size = std::min(chunk, offer.payload[0].size() - at);
+    const std::uint64_t offset = at;
+    bulk->Say(FrameBytes(
+        FrameType::kChunk, 1,
+        std::string(reinterpret_cast<const char*>(&offset), 8) + std::string(values + at, size)));
+  }
+  ASSERT_TRUE(server.UntilGot(1));
+  TransferFigures figures;
+  figures.wire_bytes = -5;
+  control->Say(FrameBytes(FrameType::kAck, 1, Encode(figures)));
+  ASSERT_TRUE(server.Until([&] { return !server.lost.empty(); }));
+  server.Get([&] {
+    ASSERT_EQ(server.recorder.flows.size(), 1u);
+    EXPECT_EQ(server.recorder.flows[0].wire_bytes, 0);
+  });
+}
+
+TEST_F(Hostile, ATimeOfABeatMayBeAnything) {
+  RawSocket control(server.address());
+  Hello hello = GoodHello(1);
+  hello.session = control.ShakeHands(hello)->session;
+  hello.role = ConnectionRole::kBeat;
+  RawSocket beat(server.address());
+  ASSERT_TRUE(beat.ShakeHands(hello));
+  constexpr auto kLeast = std::numeric_limits<std::int64_t>::min();
+  beat.Say(FrameBytes(FrameType::kBeat, 0, Encode(Beat{kLeast, kLeast, kLeast})));
+  beat.Say(FrameBytes(FrameType::kBeat, 0, Encode(Beat{1, -1, ~kLeast})));
+  control.Say(FrameBytes(FrameType::kMessage, 1, EncodeMessage(Applied{}, *table).head));
+  EXPECT_TRUE(server.UntilGot(1));
+}
+
+TEST_F(Hostile, WhoWaitsForANodeThatIsAnotherProcesssIsNotKeptForever) {
+  RawSocket member(server.address());
+  Hello hello = GoodHello(1);
+  hello.beat_ms = 3'600'000;  // nothing needs to be heard of it for two hours
+  ASSERT_TRUE(member.ShakeHands(hello));
+  RawSocket other(server.address());
+  EXPECT_FALSE(other.ShakeHands(GoodHello(1)));
+  ExpectEvent("refused", "another process may have the node still");
+}
+
 TEST_F(Hostile, AChunkThatIsNoneOfItsTransferBreaksItsConnection) {
   const auto control = LetIn();
   const auto bulk = LetIn(0);

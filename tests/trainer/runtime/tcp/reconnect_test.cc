@@ -250,6 +250,25 @@ TEST(Reconnect, ARestartedCoordinatorIsMetByTheSameNode) {
   EXPECT_GE(node.StatusOf(kCoordinator).sent_bytes, 1);
 }
 
+TEST(Reconnect, AfterAnOutageAllConnectionsAreThereAtOnce) {
+  TestServer server(TestServer::Config(1), TableOf(1, 1));
+  Proxy proxy(server.address());
+  proxy.Refuse(true);
+  auto config = TestNode::Config(proxy.address(), 0);
+  config.options.streams = 4;
+  std::unique_ptr<TestNode> node;
+  std::thread joins([&] { node = std::make_unique<TestNode>(config, TableOf(1, 1)); });
+  while (proxy.connections() < 5) std::this_thread::yield();
+  proxy.Refuse(false);
+  joins.join();
+  // The fifth may have been let through. A back-off before each would be 0.8 s at least.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+  while (proxy.connections() < 10 && std::chrono::steady_clock::now() < until) {
+    std::this_thread::yield();
+  }
+  EXPECT_GE(proxy.connections(), 10);
+}
+
 TEST(Reconnect, ACoordinatorThatClosesIsWaitedFor) {
   const auto table = TableOf(1, 100);
   auto serve = TestServer::Config(1);

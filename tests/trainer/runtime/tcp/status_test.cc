@@ -2,13 +2,19 @@
 #include <gmock/gmock.h>
 
 #include <asio.hpp>
+#include <atomic>
+#include <chrono>
+#include <fstream>
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/trainer/runtime/tcp/metrics_check.h"
+#include "tests/trainer/runtime/tcp/raw_socket.h"
 #include "trainer/runtime/tcp/status_server.h"
 #include "trainer/runtime/tcp/status_text.h"
 
@@ -218,6 +224,68 @@ TEST(StatusServer, AnswersNothingElseAndOutlivesRubbish) {
               Not(HasSubstr("200 OK")));
   Ask(server->address(), std::string("\0\xff\x16\x03garbage\r\n\r\n", 14));
   Ask(server->address(), "GET / HTTP/1.1\r\nA: " + std::string(100000, 'x') + "\r\n\r\n");
+  EXPECT_EQ(Body(Get(server->address(), "/healthz")), "ok\n");
+}
+
+TEST(StatusServer, HeadIsGetWithoutTheContent) {
+  const auto server = Serve("127.0.0.1:0");
+  const std::string head = Ask(server->address(), "HEAD /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(head, HasSubstr("Content-Length: 3\r\n"));
+  EXPECT_EQ(Body(head), "");
+  EXPECT_EQ(Body(Get(server->address(), "/healthz?a=b")), "ok\n");
+  EXPECT_THAT(Ask(server->address(), "POST /healthz HTTP/1.1\r\n\r\n"), HasSubstr(" 405 "));
+  EXPECT_THAT(Ask(server->address(), "GET\r\n\r\n"), HasSubstr(" 400 "));
+}
+
+double ResidentMiB() {
+  std::ifstream file("/proc/self/statm");
+  double total = 0, resident = 0;
+  file >> total >> resident;
+  return resident * 4096 / (1 << 20);
+}
+
+TEST(StatusServer, ARequestWithoutEndTakesNoMemory) {
+  const auto server = Serve("127.0.0.1:0");
+  const auto grows = [&](const std::string& first, const std::string& then) {
+    RawSocket socket(server->address());
+    const double before = ResidentMiB();
+    socket.Say(first);
+    for (std::size_t said = 0; said < 100 << 20; said += then.size()) socket.Say(then);
+    return ResidentMiB() - before;
+  };
+  EXPECT_LE(grows("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
+                  "100000\r\n" + std::string(1 << 20, 'x') + "\r\n"),
+            30);
+  EXPECT_LE(grows("GET / HTTP/1.1\r\nHost: x\r\n", "a: " + std::string(8000, 'x') + "\r\n"), 30);
+}
+
+TEST(StatusServer, WhoIsSlowIsNotWaitedForAtTheEnd) {
+  auto server = Serve("127.0.0.1:0");
+  RawSocket slow(server->address());
+  slow.Say("GET / HTTP/1.1\r\nHost: x\r\na: ");
+  EXPECT_EQ(Body(Get(server->address(), "/healthz")), "ok\n");  // the slow one is being served
+  std::atomic<bool> over = false;
+  std::thread drips([&] {
+    while (!over) {
+      slow.Say("x");
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  server.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4));
+  over = true;
+  drips.join();
+}
+
+TEST(StatusServer, ThereIsRoomForSoManyAtOnce) {
+  const auto server = Serve("127.0.0.1:0");
+  RawSocket slow(server->address());
+  slow.Say("GET / HTTP/1.1\r\n");
+  std::vector<std::unique_ptr<RawSocket>> others;
+  for (int i = 0; i < 40; ++i) others.push_back(std::make_unique<RawSocket>(server->address()));
+  EXPECT_TRUE(others.back()->Closed()) << "there is room for 32";
+  others.clear();
   EXPECT_EQ(Body(Get(server->address(), "/healthz")), "ok\n");
 }
 

@@ -192,6 +192,29 @@ TEST(Trust, WithoutAWishACertificateSaysWhichNodeItIs) {
   EXPECT_EQ(node.client().node(), 2);
 }
 
+TEST(Trust, WhoAnswersInTheCoordinatorsPlaceDoesNotEndANodeThatIsUnderWay) {
+  auto serve = TestServer::Config(1);
+  serve.security = KeyRing::Coordinator("secret");
+  auto join = TestNode::Config("", 0);
+  join.security = KeyRing::Node("secret");
+  auto coordinator = std::make_unique<TestServer>(serve, TableOf(1, 1));
+  serve.address = join.address = coordinator->address();
+  TestNode node(join, TableOf(1, 1));
+  coordinator.reset();
+  {
+    auto other = serve;
+    other.security = KeyRing::Coordinator("secret", KeyRing::Strangers());
+    TestServer impostor(other, TableOf(1, 1));
+    ASSERT_TRUE(node.UntilEvent("unreachable"));
+    while (node.Events("unreachable").back().find("signed") == std::string::npos) {
+      ASSERT_FALSE(node.ended);
+    }
+  }
+  TestServer again(serve, TableOf(1, 1));
+  EXPECT_TRUE(node.Until([&] { return node.ended || !node.renewed.empty(); }));
+  EXPECT_FALSE(node.ended);
+}
+
 TEST(Trust, TlsHereAndNoneThere) {
   Attempt asks(KeyRing::Coordinator("t"), NoTls("t"));
   EXPECT_THAT(asks.why, AllOf(HasSubstr("the coordinator asks for TLS"),
