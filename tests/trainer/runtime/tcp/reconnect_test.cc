@@ -126,6 +126,7 @@ TEST_F(Broken, ABitThatChangesOnTheWayIsNoticedAndItsChunkSentAgain) {
   node->Send(kCoordinator, offer);
   ExpectUpload();
   ExpectNoMore();
+  ASSERT_TRUE(server->UntilEvent("disconnected"));
   EXPECT_THAT(server->Events("disconnected"), Contains(HasSubstr("checksum does not match")));
 }
 
