@@ -119,7 +119,7 @@ struct MemoryRecord {
 struct EventRecord {
   double virtual_s = 0;
   std::int32_t node = 0;  // −1: the coordinator
-  std::string kind = {};  // join, admit, reject, leave, lost, merge, checkpoint, …
+  std::string kind = {};  // join, reject, missing, lost, merge, fault/crash, down, up, …
   std::string detail = {};
   bool operator==(const EventRecord&) const = default;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include "analysis/statistics.h"
 
@@ -64,6 +65,18 @@ void RunSummary::Record(const MemoryRecord& r) {
   }
 }
 
+void RunSummary::Record(const EventRecord& r) {
+  constexpr std::string_view kFault = "fault/";
+  if (r.kind == "down") {
+    down_since_s_[r.node] = r.virtual_s;
+  } else if (r.kind == "up") {
+    const auto since = down_since_s_.extract(r.node);
+    if (since) totals_.down_s += r.virtual_s - since.mapped();
+  } else if (r.kind.starts_with(kFault) && r.kind != "fault/over") {
+    ++totals_.faults[r.kind.substr(kFault.size())];
+  }
+}
+
 void RunSummary::Finish(RunStatus status, const std::string& world_hash) {
   totals_.status = status;
   totals_.world_hash = world_hash;
@@ -97,6 +110,9 @@ std::optional<LinkTotals> RunSummary::BusiestLink() const {
 RunTotals RunSummary::totals() const {
   RunTotals totals = totals_;
   totals.busiest_link = BusiestLink();
+  for (const auto& [node, since_s] : down_since_s_) {
+    totals.down_s += std::max(0.0, totals.virtual_s - since_s);
+  }
   for (const auto& [node, sums] : nodes_) totals.nodes.push_back(sums);
   for (const auto& [node, bytes] : memory_) totals.node_memory_bytes.push_back(bytes);
   return totals;

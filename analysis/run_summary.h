@@ -59,6 +59,8 @@ struct RunTotals {
   std::vector<double> node_memory_bytes = {};   // predicted, by node
   double process_memory_bytes = 0;              // measured; 0 where not known
   std::optional<LinkTotals> busiest_link = {};  // of the highest utilisation
+  std::map<std::string, int> faults = {};       // simulated ones by kind
+  double down_s = 0;  // while processes were down because of them, all together
 };
 
 // Adds up; keeps no rows.
@@ -75,7 +77,7 @@ class RunSummary final : public Recorder {
   void Record(const RoutingRecord&) override {}
   void Record(const EvalRecord& r) override;
   void Record(const MemoryRecord& r) override;
-  void Record(const EventRecord&) override {}
+  void Record(const EventRecord& r) override;
   void Flush() override {}
   void Finish(RunStatus status, const std::string& world_hash) override;
 
@@ -98,6 +100,7 @@ class RunSummary final : public Recorder {
   std::map<std::int32_t, NodeTotals> nodes_;
   std::map<std::int32_t, LinkSums> links_;
   double links_until_s_ = 0;
+  std::map<std::int32_t, double> down_since_s_;  // of processes that are down
   std::map<std::int32_t, double> memory_;
 };
 

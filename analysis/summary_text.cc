@@ -47,6 +47,21 @@ std::vector<double> OfNodes(const RunTotals& run, Value value) {
   return values;
 }
 
+// "name   text", broken between words; further lines begin below the text.
+std::string Labelled(const std::string& name, const std::string& text, std::size_t indent = 8) {
+  if (text.empty()) return "";
+  std::string lines, line = fmt::format("{:<{}}", name, indent - 1);
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (line.size() + 1 + word.size() > kColumns && line.size() >= indent) {
+      lines += line + "\n";
+      line.assign(indent - 1, ' ');
+    }
+    line += " " + word;
+  }
+  return lines + line + "\n";
+}
+
 std::string Heading(const RunTotals& run, const SummaryContext& context) {
   return fmt::format(
       "{}: {}\n{} of {} rounds, {} of {} steps per node, {} nodes, {} tokens, {} of {}\n",
@@ -119,6 +134,18 @@ std::string BusiestLink(const RunTotals& run) {
                      run.busiest_link->name, FormatPercent(run.busiest_link->utilisation));
 }
 
+std::string Faults(const RunTotals& run) {
+  if (run.faults.empty()) return "";
+  std::string text;
+  for (const auto& [kind, count] : run.faults) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, kind);
+  }
+  if (run.down_s > 0) {
+    text += fmt::format("; processes were down for {}", FormatDuration(run.down_s));
+  }
+  return "\n" + Labelled("Faults", text, 26);
+}
+
 std::string Memory(const RunTotals& run, const SummaryContext& context) {
   std::string text;
   const double full = static_cast<double>(context.full_memory_bytes);
@@ -154,22 +181,6 @@ std::string WallTime(const SummaryContext& context) {
   return text;
 }
 
-// "name   text", broken between words; further lines begin below the text.
-std::string Labelled(const std::string& name, const std::string& text) {
-  constexpr std::size_t kIndent = 8;
-  if (text.empty()) return "";
-  std::string lines, line = fmt::format("{:<{}}", name, kIndent - 1);
-  std::istringstream words(text);
-  for (std::string word; words >> word;) {
-    if (line.size() + 1 + word.size() > kColumns && line.size() >= kIndent) {
-      lines += line + "\n";
-      line.assign(kIndent - 1, ' ');
-    }
-    line += " " + word;
-  }
-  return lines + line + "\n";
-}
-
 }  // namespace
 
 std::string ProgressLine(const Progress& progress, double wall_s) {
@@ -184,7 +195,7 @@ std::string ProgressLine(const Progress& progress, double wall_s) {
 
 std::string SummaryText(const RunTotals& run, const SummaryContext& context) {
   std::string text = Heading(run, context) + Losses(run, context) + NodeTime(run) +
-                     Traffic(run, context) + BusiestLink(run) + Memory(run, context) +
+                     Traffic(run, context) + BusiestLink(run) + Faults(run) + Memory(run, context) +
                      WallTime(context) + "\n" + Labelled("world", run.world_hash);
   // A path stays in one piece, spaces and all.
   for (const auto& [name, path] :

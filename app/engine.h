@@ -21,7 +21,8 @@ class Engine {
   // cannot be finished.
   virtual void Run(const std::function<void()>& tick) = 0;
 
-  virtual const trainer::Coordinator& coordinator() const = 0;
+  // Null while its process is down, in simulation.
+  virtual const trainer::Coordinator* coordinator() const = 0;
   virtual const trainer::Allocation& allocation() const = 0;
   // The run's clock: virtual time, or wall time since the run began, as its log counts it.
   virtual double NowSeconds() const = 0;

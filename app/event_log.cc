@@ -40,9 +40,9 @@ spdlog::level::level_enum Level(EventLevel level) {
 
 // Of the kinds in the log's table of events.
 EventLevel LevelOf(const std::string& kind) {
-  static const std::set<std::string> warnings = {"missing",    "lost",       "late",    "reject",
-                                                 "refused",    "dropped",    "renewed", "damaged",
-                                                 "quarantine", "quarantined"};
+  static const std::set<std::string> warnings = {"missing",    "lost",        "late",    "reject",
+                                                 "refused",    "dropped",     "renewed", "damaged",
+                                                 "quarantine", "quarantined", "down"};
   return warnings.contains(kind) ? EventLevel::kWarning : EventLevel::kInfo;
 }
 

@@ -12,6 +12,7 @@
 #include "app/make_network.h"
 #include "scenarios/cost_builder.h"
 #include "scenarios/exchange.h"
+#include "scenarios/faults.h"
 #include "scenarios/sync_builder.h"
 #include "scenarios/topology_builder.h"
 #include "trainer/cost/forecast.h"
@@ -45,6 +46,11 @@ void Check(const scenarios::Scenario& scenario) {
     throw std::invalid_argument(
         "sync: a plan times rounds that wait for all nodes; set sync.quorum to 0 and leave "
         "sync.deadline out");
+  }
+  if (scenarios::HasFaults(scenario)) {
+    throw std::invalid_argument(
+        "faults: a plan times rounds in which nothing goes wrong; set faults.scripted=[] and "
+        "faults.random=[]");
   }
 }
 

@@ -278,15 +278,18 @@ void RunOfScenario::Tell(EventLevel level, std::string_view event, const std::st
 
 void RunOfScenario::Tick() {
   if (processes_) {
-    processes_->Tend([this](int node) { return !engine_->coordinator().quarantine(node).empty(); });
+    processes_->Tend(
+        [this](int node) { return !engine_->coordinator()->quarantine(node).empty(); });
   }
   evaluations_->Collect(false);
   analysis::Progress progress = summary_->progress();
   progress.virtual_s = engine_->NowSeconds();
   // The records come when results arrive; work goes on all the time.
   const std::int64_t done = engine_->steps_done();
-  progress.done = static_cast<double>(done) /
-                  static_cast<double>(scenario_.training.steps * engine_->allocation().nodes());
+  // Above 1 where faults have made nodes train steps again.
+  progress.done = std::min(
+      1.0, static_cast<double>(done) /
+               static_cast<double>(scenario_.training.steps * engine_->allocation().nodes()));
   progress.tokens = done * scenario_.training.sequences * scenario_.training.context;
   display_.Show(progress);
   if (status_) status_->Tick(*engine_, *summary_, progress.tokens, stop_);

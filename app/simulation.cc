@@ -11,6 +11,7 @@
 #include "app/make_node.h"
 #include "scenarios/cost_builder.h"
 #include "scenarios/exchange.h"
+#include "scenarios/faults.h"
 #include "scenarios/sync_builder.h"
 #include "scenarios/topology_builder.h"
 #include "trainer/model_node.h"
@@ -41,54 +42,87 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
       return schedule->Charge(node, m, *table);
     };
   }
+  // A run that goes on counts its time from 0 again; what goes wrong is of the whole run.
+  const sim::Time begins =
+      durability.resume ? sim::FromSeconds(durability.resume->now_s) : sim::Time{0};
   SetHeldOutTrial(scenario, dataset, config.trust);
-  const std::string world_hash = trainer::WorldHash(world);
   config.run = durability.run;
-  config.journal = std::move(durability.journal);
-  const auto on_devices = trainer::MakePublishedTensors();
+  if (durability.journal) {
+    config.journal = [journal = std::move(durability.journal),
+                      begins](const trainer::CoordinatorState& state) {
+      trainer::CoordinatorState of_run = state;
+      of_run.now_s += sim::ToSeconds(begins);
+      journal(of_run);
+    };
+  }
 
-  coordinator_ = std::make_unique<trainer::Coordinator>(
-      config, allocation_, world, runtime_.endpoint(trainer::kCoordinator), recorder,
+  trainer::MachineParts parts{
+      config,
+      allocation_,
+      world,
+      [&scenario, cost, world_hash = trainer::WorldHash(world),
+       scenario_hash = config.scenario_hash](trainer::NodeId node) {
+        trainer::PeerConfig peer = scenarios::BuildPeerConfig(scenario, node);
+        peer.scenario_hash = scenario_hash;
+        peer.world_hash = world_hash;
+        peer.step_time = [cost, node](std::int64_t step) { return cost->StepTime(node, step); };
+        return peer;
+      },
+      [this, &scenario, &world, &dataset,
+       on_devices = trainer::MakePublishedTensors()](trainer::NodeId node) {
+        return MakeNode(scenario, world, dataset, allocation_, node, steps_done_, on_devices);
+      },
       [this, on_published = std::move(on_published)](const trainer::PublishedRound& published) {
+        published_ = loop_.Now();
         network_->Sample();
         on_published(published);
-      },
-      std::move(durability.resume));
-  runtime_.Connect(
-      trainer::kCoordinator,
-      [this](trainer::NodeId from, const trainer::Message& m) { coordinator_->OnMessage(from, m); },
-      [this](trainer::NodeId peer, const std::string& reason) {
-        coordinator_->OnLost(peer, reason);
-      });
-  for (trainer::NodeId node = 0; node < allocation_.nodes(); ++node) {
-    nodes_.push_back(
-        MakeNode(scenario, world, dataset, allocation_, node, steps_done_, on_devices));
-    trainer::PeerConfig peer = scenarios::BuildPeerConfig(scenario, node);
-    peer.scenario_hash = config.scenario_hash;
-    peer.world_hash = world_hash;
-    if (!durability.folder.empty()) {
-      stores_.push_back(OpenNodeStore(durability.folder, node));
-      peer.store = stores_.back().get();
-    }
-    peer.step_time = [cost, node](std::int64_t step) { return cost->StepTime(node, step); };
-    peers_.push_back(std::make_unique<trainer::Peer>(std::move(peer), *nodes_.back(), world,
-                                                     runtime_.endpoint(node), stop_));
-    runtime_.Connect(node, [peer = peers_.back().get()](
-                               trainer::NodeId, const trainer::Message& m) { peer->OnMessage(m); });
+      }};
+  if (!durability.folder.empty()) {
+    parts.store = [folder = durability.folder](trainer::NodeId node) {
+      return OpenNodeStore(folder, node);
+    };
   }
+  parts.resume = std::move(durability.resume);
+  if (scenarios::HasFaults(scenario)) give_up_after_ = scenario.faults.give_up_after;
+  machines_ = std::make_unique<trainer::Machines>(
+      std::move(parts),
+      trainer::FaultStream(scenarios::BuildFaults(scenario), allocation_.nodes(), begins),
+      trainer::FaultyRuntime::Carrier{
+          [this](trainer::NodeId id) -> trainer::Runtime& { return runtime_.endpoint(id); },
+          [this](trainer::NodeId id, trainer::FaultyRuntime::OnMessage f) {
+            trainer::SimRuntime::OnLost lost;
+            if (id == trainer::kCoordinator) {
+              lost = [this](trainer::NodeId node, const std::string& reason) {
+                machines_->runtime().OnBroken(node, reason);
+              };
+            }
+            runtime_.Connect(id, std::move(f), std::move(lost));
+          },
+          [this](trainer::NodeId node) { runtime_.Cut(node); }},
+      trainer::FaultyRuntime::Options{.detection = scenario.faults.detection}, recorder, stop);
 }
 
 Simulation::~Simulation() = default;
 
 void Simulation::Run(const std::function<void()>& tick) {
   runtime_.OnIdle(tick);
-  for (const auto& peer : peers_) peer->Start();
-  while (!stop_ && !coordinator_->finished() && loop_.Step()) tick();
+  machines_->Start();
+  while (!stop_ && !machines_->finished()) {
+    if (!loop_.Step()) Fail("no peer and no message is underway");
+    if (machines_->deserted()) Fail("all nodes have crashed for good");
+    if (give_up_after_ && loop_.Now() - published_ > *give_up_after_) {
+      Fail(fmt::format("no round has ended for {} (faults.give_up_after)",
+                       sim::FormatDuration(*give_up_after_)));
+    }
+    tick();
+  }
   network_->Sample();
-  if (stop_ || coordinator_->finished()) return;
+}
+
+void Simulation::Fail(const std::string& why) const {
   throw std::runtime_error(
-      fmt::format("the run stands still after round {} of {}: no peer and no message is underway",
-                  coordinator_->round(), coordinator_->total_rounds()));
+      fmt::format("the run stands still after round {} of {}: {}; waited for: {}",
+                  machines_->round(), machines_->total_rounds(), why, machines_->WaitedFor()));
 }
 
 void Calibrate(scenarios::Scenario& scenario, const trainer::World& world,

@@ -4,7 +4,8 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <vector>
+#include <optional>
+#include <string>
 
 #include "analysis/recorder.h"
 #include "app/engine.h"
@@ -12,17 +13,17 @@
 #include "sim/event_loop.h"
 #include "trainer/data/dataset.h"
 #include "trainer/protocol/coordinator.h"
-#include "trainer/protocol/peer.h"
 #include "trainer/runtime/link_sampler.h"
+#include "trainer/runtime/machines.h"
 #include "trainer/runtime/sim_runtime.h"
 
 namespace spes::app {
 
-// N nodes, their peers, the coordinator and the network between them.
+// N nodes, their peers, the coordinator, the network between them, and what goes wrong.
 class Simulation final : public Engine {
  public:
-  // `world`: the model to start from. `recorder`, `pool` and `stop` must outlive the simulation,
-  // and the pool must have no job of it left when it ends. Throws std::invalid_argument where
+  // `world`: the model to start from. All references must outlive the simulation, and the pool must
+  // have no job of it left when it ends. Throws std::invalid_argument where
   // `durability` does not fit.
   Simulation(const scenarios::Scenario& scenario, const trainer::World& world,
              const trainer::Dataset& dataset, trainer::ComputePool& pool,
@@ -30,9 +31,10 @@ class Simulation final : public Engine {
              trainer::Coordinator::OnPublished on_published, Durability durability);
   ~Simulation() override;
 
+  // Also throws where no round ends for as long as `faults.give_up_after`.
   void Run(const std::function<void()>& tick) override;
 
-  const trainer::Coordinator& coordinator() const override { return *coordinator_; }
+  const trainer::Coordinator* coordinator() const override { return machines_->coordinator(); }
   const trainer::Allocation& allocation() const override { return allocation_; }
   // From the beginning of this process's part, where a run is resumed.
   double NowSeconds() const override { return sim::ToSeconds(loop_.Now()); }
@@ -42,17 +44,18 @@ class Simulation final : public Engine {
   double waited_for_work_s() const override { return runtime_.waited_s(); }
 
  private:
+  void Fail(const std::string& why) const;
+
   const std::atomic<bool>& stop_;
   trainer::Allocation allocation_;
   std::unique_ptr<trainer::LinkSampler> network_;
   sim::EventLoop loop_;
   trainer::SimRuntime runtime_;
-  std::unique_ptr<trainer::Coordinator> coordinator_;
   std::shared_ptr<std::atomic<std::int64_t>> steps_done_ =
       std::make_shared<std::atomic<std::int64_t>>(0);
-  std::vector<std::unique_ptr<trainer::PeerStore>> stores_;
-  std::vector<std::unique_ptr<trainer::Node>> nodes_;
-  std::vector<std::unique_ptr<trainer::Peer>> peers_;
+  std::optional<sim::Time> give_up_after_;  // nothing: not while nothing goes wrong
+  sim::Time published_{0};                  // when the last round was
+  std::unique_ptr<trainer::Machines> machines_;
 };
 
 // The scenario with a measured step time filled in, when it asks for one: the shortest of three

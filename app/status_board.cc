@@ -38,7 +38,8 @@ void StatusBoard::Record(const analysis::NodeRoundRecord& r) {
 
 void StatusBoard::Tick(const Engine& engine, const analysis::RunSummary& summary,
                        std::int64_t tokens, bool stopping) {
-  const trainer::Coordinator& coordinator = engine.coordinator();
+  if (engine.coordinator() == nullptr) return;  // the page stays as it was
+  const trainer::Coordinator& coordinator = *engine.coordinator();
   report_.state = stopping ? std::string("stopping") : StateOf(coordinator.phase());
   const Clock::time_point now = Clock::now();
   if (now < next_ && report_.state == shown_state_) return;

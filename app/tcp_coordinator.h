@@ -39,7 +39,7 @@ class TcpCoordinator final : public Engine {
   // When it is told to stop while a round is being reduced, it publishes that round first.
   void Run(const std::function<void()>& tick) override;
 
-  const trainer::Coordinator& coordinator() const override { return *coordinator_; }
+  const trainer::Coordinator* coordinator() const override { return coordinator_.get(); }
   const trainer::Allocation& allocation() const override { return allocation_; }
   double NowSeconds() const override { return sim::ToSeconds(server_->Now()); }
   // Of the rounds that are done.

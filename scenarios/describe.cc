@@ -304,7 +304,8 @@ void Describe(CorpusEntry& entry, Visitor& v) {
 void Describe(Scenario& scenario, Visitor& v) {
   v.OnValue({"name", "Name of the run. Empty: that of the file, without folder and ending."},
             &scenario.name);
-  v.OnValue({"seed", "Seed of the initial world, the order of the data and the step times."},
+  v.OnValue({"seed",
+             "Seed of the initial world, the order of the data, the step times and random faults."},
             &scenario.seed);
   v.OnValue({"workers", "Threads that train. 0: one per core. The result does not depend on it.",
              kNotNegative},
@@ -321,6 +322,14 @@ void Describe(Scenario& scenario, Visitor& v) {
   Part(v, "sync", "How often and by what rule the nodes' work becomes one world.", scenario.sync);
   Part(v, "network", "What carries the bytes between the nodes and the coordinator.",
        scenario.network);
+  v.OnSection(
+      {"faults", "What goes wrong in a simulated run; what is drawn is from the run's seed."},
+      {.visit = [&scenario](Visitor& inner) { Describe(scenario.faults, inner); },
+       .reset = [&scenario] { scenario.faults = {}; },
+       .idle =
+           [&scenario] {
+             return scenario.faults.scripted.empty() && scenario.faults.random.empty();
+           }});
   Part(v, "transport", "Simulation, or real connections and how they are made.",
        scenario.transport);
   Part(v, "output", "What is written, where and how often.", scenario.output);

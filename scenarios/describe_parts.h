@@ -68,6 +68,9 @@ void Describe(SyncSection& sync, Visitor& v);
 // In describe_transport.cc.
 void Describe(TransportSection& transport, Visitor& v);
 
+// In describe_faults.cc.
+void Describe(FaultsSection& faults, Visitor& v);
+
 // In describe_network.cc.
 void Describe(LinkSection& link, Visitor& v);
 void Describe(NetworkSection& network, Visitor& v);

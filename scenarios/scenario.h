@@ -17,6 +17,7 @@
 #include "trainer/optim/config.h"
 #include "trainer/protocol/coordinator.h"
 #include "trainer/protocol/poison.h"
+#include "trainer/runtime/fault_plan.h"
 #include "trainer/sync/allocation.h"
 #include "trainer/sync/codec.h"
 #include "trainer/sync/merge.h"
@@ -179,6 +180,30 @@ struct NetworkSection {
   sim::TcpConfig tcp;
 };
 
+// What goes wrong in simulation; see trainer/runtime/fault_plan.h.
+struct ScriptedFault {
+  sim::Time at{0};
+  trainer::FaultKind kind = trainer::FaultKind::kCrash;
+  std::string node;                   // a number, or "coordinator"
+  std::optional<sim::Time> duration;  // nothing: for good (crash), or none (corrupt)
+  double factor = 1;
+};
+
+struct RandomFault {
+  trainer::FaultKind kind = trainer::FaultKind::kCrash;
+  std::string nodes;  // as text, or "coordinator"; empty: all
+  sim::Time mean_between{0};
+  std::optional<sim::Time> mean_duration;
+  double factor = 1;
+};
+
+struct FaultsSection {
+  std::vector<ScriptedFault> scripted;
+  std::vector<RandomFault> random;
+  sim::Time detection = std::chrono::seconds(1);     // until a broken connection is noticed
+  sim::Time give_up_after = std::chrono::hours(48);  // without the end of a round
+};
+
 enum class TransportKind { kSim, kTcp };
 enum class TlsUse { kAuto, kOn, kOff };
 
@@ -217,6 +242,7 @@ struct Scenario {
   NodesSection nodes;
   SyncSection sync;
   NetworkSection network;
+  FaultsSection faults;
   TransportSection transport;
   OutputSection output;
   int workers = 0;                             // threads that train; 0: one per core

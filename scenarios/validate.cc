@@ -9,6 +9,7 @@
 
 #include "scenarios/catalogue.h"
 #include "scenarios/exchange.h"
+#include "scenarios/faults.h"
 #include "scenarios/sync_builder.h"
 #include "scenarios/topology_builder.h"
 #include "scenarios/validate_network.h"
@@ -189,6 +190,7 @@ void Validate(const Scenario& scenario, const Origins& origins) {
   ValidateTransport(scenario, origins);
   ValidateExchange(scenario, origins);
   ValidateNetwork(scenario, origins);
+  ValidateFaults(scenario, origins);
 }
 
 }  // namespace spes::scenarios

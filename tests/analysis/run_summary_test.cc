@@ -114,6 +114,27 @@ TEST(RunSummaryTest, ALinkWithoutCapacityIsNotTheBusiest) {
   EXPECT_FALSE(summary.totals().busiest_link);
 }
 
+TEST(RunSummaryTest, CountsFaultsAndTheTimeThatProcessesWereDown) {
+  RunSummary summary({});
+  const auto record = [&](double at_s, int node, const char* kind) {
+    summary.Record(EventRecord{.virtual_s = at_s, .node = node, .kind = kind});
+  };
+  record(1, 0, "join");
+  record(1, 0, "fault/crash");
+  record(1, 0, "down");
+  record(2, -1, "fault/full_disk");
+  record(3, -1, "down");
+  record(5, 0, "fault/over");
+  record(5, 0, "up");
+  record(6, 1, "fault/crash");
+  record(6, 1, "down");
+  record(7, -1, "up");
+  summary.Record(RoundRecord{.round = 1, .end_s = 60});
+  const RunTotals totals = summary.totals();
+  EXPECT_EQ(totals.faults, (std::map<std::string, int>{{"crash", 2}, {"full_disk", 1}}));
+  EXPECT_DOUBLE_EQ(totals.down_s, 4 + 4 + 54);  // node 1 is down to the end
+}
+
 TEST(RunSummaryTest, KeepsMemoryAndTheEnd) {
   RunSummary summary({});
   summary.Record(MemoryRecord{.node = 1, .kind = "x", .predicted_bytes = 5, .measured_bytes = -1});

@@ -1,5 +1,6 @@
 #include "analysis/summary_text.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -97,6 +98,16 @@ log     results/runs/16node_internet.h5
 note    time, bytes and memory are charged as models/spes_2b.yaml on l40s_48gb, while a smaller
         model is trained
 )");
+}
+
+TEST(SummaryTextTest, WhatWentWrong) {
+  RunTotals run = Totals();
+  run.faults = {{"crash", 3}, {"full_disk", 1}};
+  EXPECT_THAT(SummaryText(run, Context()),
+              testing::HasSubstr("\nFaults                    3 crash, 1 full_disk\n\n"));
+  run.down_s = 75;
+  EXPECT_THAT(SummaryText(run, Context()),
+              testing::HasSubstr(" 1 full_disk; processes were down for 1 min 15 s\n\n"));
 }
 
 TEST(SummaryTextTest, WithoutARoundOnlyWhatIsKnown) {

@@ -73,6 +73,16 @@ network:
   tcp:
     streams: 4
     congestion: reno
+faults:
+  scripted:
+    - {at: 1 s, kind: crash, node: coordinator, duration: 5 s}
+  random:
+    - kind: slow
+      nodes: 0,2-3
+      mean_between: 1 min
+      mean_duration: 5 s
+      factor: 3
+  detection: 2 s
 )";
 
 const char* const kPieces[] = {"\n",

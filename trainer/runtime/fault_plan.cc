@@ -41,6 +41,19 @@ sim::Time Draw(sim::Time mean, std::uint64_t key, std::uint64_t counter) {
   return std::max(sim::Time{1}, sim::FromSeconds(x));
 }
 
+// What remains, at `now`, of one that began before; nothing where it is over or came and went.
+std::optional<Fault> Remainder(Fault fault, sim::Time now) {
+  const bool lasts = fault.kind == FaultKind::kCrash || fault.kind == FaultKind::kSlow ||
+                     fault.kind == FaultKind::kOutage || fault.kind == FaultKind::kFullDisk;
+  if (!lasts) return std::nullopt;
+  if (fault.duration != sim::kNever) {
+    if (now - fault.at >= fault.duration) return std::nullopt;
+    fault.duration -= now - fault.at;
+  }
+  fault.at = now;
+  return fault;
+}
+
 }  // namespace
 
 std::string_view Name(FaultKind kind) {
@@ -68,30 +81,78 @@ void Validate(const RandomFaults& random, int nodes) {
           fmt::format("faults of kind {} need a mean duration", Name(random.kind)));
 }
 
-std::vector<Fault> MakeFaultPlan(const FaultPlanConfig& config, int nodes) {
-  std::vector<Fault> plan = config.scripted;
-  for (const Fault& fault : plan) Validate(fault, nodes);
+FaultStream::FaultStream(const FaultPlanConfig& config, int nodes, sim::Time start)
+    : until_(config.until), scripted_(config.scripted), start_(start) {
+  for (const Fault& fault : config.scripted) Validate(fault, nodes);
+  for (const RandomFaults& random : config.random) Validate(random, nodes);
+  std::stable_sort(scripted_.begin(), scripted_.end(),
+                   [](const Fault& a, const Fault& b) { return a.at < b.at; });
   for (std::size_t i = 0; i < config.random.size(); ++i) {
-    const RandomFaults& random = config.random[i];
-    Validate(random, nodes);
-    for (const NodeId node : random.nodes) {
-      const std::uint64_t key = Key(config.seed, 0x6661756c74u, i, node);
-      std::uint64_t drawn = 0;
-      for (sim::Time t{0}; true;) {
-        t += Draw(random.mean_between, key, drawn++);
-        if (t >= config.until) break;
-        Require(plan.size() < kMaxFaults,
-                fmt::format("more than a million faults in {}; let them end sooner or be rarer",
-                            sim::FormatDuration(config.until)));
-        const bool lasts = Lasts(random.kind);
-        const sim::Time duration = lasts ? Draw(random.mean_duration, key, drawn++) : sim::Time{0};
-        plan.push_back({t, random.kind, node, duration, random.factor});
-        t += duration;
-      }
+    for (const NodeId node : config.random[i].nodes) {
+      sources_.push_back({config.random[i], node, Key(config.seed, 0x6661756c74u, i, node)});
+      Draw(sources_.size() - 1);
     }
   }
-  std::stable_sort(plan.begin(), plan.end(),
-                   [](const Fault& a, const Fault& b) { return a.at < b.at; });
+  if (start == sim::Time{0}) return;
+  auto fault = NextOfRun();
+  for (; fault && fault->at < start; fault = NextOfRun()) {
+    if (const auto rest = Remainder(*fault, start)) ahead_.push_back(*rest);
+  }
+  if (fault) ahead_.push_back(*fault);
+  std::reverse(ahead_.begin(), ahead_.end());
+}
+
+void FaultStream::Draw(std::size_t source) {
+  Source& s = sources_[source];
+  const sim::Time at = s.free + trainer::Draw(s.random.mean_between, s.key, s.drawn++);
+  if (at >= until_) return;
+  const sim::Time duration =
+      Lasts(s.random.kind) ? trainer::Draw(s.random.mean_duration, s.key, s.drawn++) : sim::Time{0};
+  s.next = {at, s.random.kind, s.node, duration, s.random.factor};
+  s.free = at + duration;
+  due_.insert({at, source});
+}
+
+std::optional<Fault> FaultStream::NextOfRun() {
+  const bool listed = next_scripted_ < scripted_.size();
+  if (listed && (due_.empty() || scripted_[next_scripted_].at <= due_.begin()->first)) {
+    return scripted_[next_scripted_++];
+  }
+  if (due_.empty()) return std::nullopt;
+  const std::size_t source = due_.extract(due_.begin()).value().second;
+  const Fault fault = sources_[source].next;
+  Draw(source);
+  return fault;
+}
+
+std::optional<Fault> FaultStream::Next() {
+  std::optional<Fault> next;
+  if (ahead_.empty()) {
+    next = NextOfRun();
+  } else {
+    next = ahead_.back();
+    ahead_.pop_back();
+  }
+  if (next) next->at -= start_;
+  return next;
+}
+
+bool FaultStream::Brings(FaultKind kind) const {
+  const auto is = [kind](const auto& each) { return each.kind == kind; };
+  return std::any_of(scripted_.begin(), scripted_.end(), is) ||
+         std::any_of(sources_.begin(), sources_.end(),
+                     [kind](const Source& s) { return s.random.kind == kind; });
+}
+
+std::vector<Fault> MakeFaultPlan(const FaultPlanConfig& config, int nodes) {
+  FaultStream stream(config, nodes);
+  std::vector<Fault> plan;
+  while (auto fault = stream.Next()) {
+    Require(plan.size() < kMaxFaults,
+            fmt::format("more than a million faults in {}; let them end sooner or be rarer",
+                        sim::FormatDuration(config.until)));
+    plan.push_back(*fault);
+  }
   return plan;
 }
 

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/units.h"
@@ -48,9 +51,9 @@ struct RandomFaults {
 };
 
 struct FaultPlanConfig {
-  std::vector<Fault> scripted;
-  std::vector<RandomFaults> random;
-  sim::Time until{0};  // random ones begin before
+  std::vector<Fault> scripted = {};
+  std::vector<RandomFaults> random = {};
+  sim::Time until = sim::kNever;  // random ones begin before
   std::uint64_t seed = 1;
 };
 
@@ -61,10 +64,45 @@ void Validate(const Fault& fault, int nodes);
 // Likewise; also on a mean time between faults that is not positive.
 void Validate(const RandomFaults& random, int nodes);
 
-// All faults by time, those at the same time in the order of the configuration. The same
-// configuration gives the same plan; the numbers of each item of `random` and node are drawn apart,
-// so that nothing else changes them. Validates; also throws std::invalid_argument on more than a
-// million faults.
+// The faults of a run, one after the other for as long as it lasts. The same configuration gives
+// the same faults; the numbers of each item of `random` and node are drawn apart, so that nothing
+// else changes them.
+class FaultStream {
+ public:
+  // `start`: of a run that goes on after that time. It begins in the middle of what lasts then;
+  // what was over, or came and went at once, does not come again. Validates.
+  explicit FaultStream(const FaultPlanConfig& config, int nodes, sim::Time start = sim::Time{0});
+
+  // The next one by time, counted from `start`; those at the same time come in the order of the
+  // configuration. Nothing when no more come.
+  std::optional<Fault> Next();
+
+  // Whether one of this kind may come.
+  bool Brings(FaultKind kind) const;
+
+ private:
+  // One item of `random` at one node.
+  struct Source {
+    RandomFaults random;
+    NodeId node = 0;
+    std::uint64_t key = 0, drawn = 0;
+    sim::Time free{0};  // the last one is over
+    Fault next = {};
+  };
+  std::optional<Fault> NextOfRun();
+  void Draw(std::size_t source);
+
+  sim::Time until_;
+  std::vector<Fault> scripted_;  // by time
+  std::size_t next_scripted_ = 0;
+  std::vector<Source> sources_;
+  std::set<std::pair<sim::Time, std::size_t>> due_;  // their next ones
+  sim::Time start_;
+  std::vector<Fault> ahead_;  // what lasts at `start`, and the first after it; the last first
+};
+
+// All faults of a stream whose random ones end. Validates; also throws std::invalid_argument on
+// more than a million faults.
 std::vector<Fault> MakeFaultPlan(const FaultPlanConfig& config, int nodes);
 
 }  // namespace spes::trainer

@@ -1,11 +1,15 @@
 #include "trainer/runtime/faulty_runtime.h"
 
 #include <algorithm>
+#include <chrono>
+#include <exception>
 #include <utility>
 
 namespace spes::trainer {
 
 namespace {
+
+constexpr sim::Time kFarthest = std::chrono::hours(24 * 365 * 100);  // that a clock goes wrong
 
 // What has come does not match what was sent.
 void Damage(Offer& offer) {
@@ -76,12 +80,11 @@ void FaultyRuntime::End(NodeId id) {
   if (!m.life) return;
   m.life->alive = false;
   {
-    const std::lock_guard<std::mutex> wait(m.life->working);
+    const std::unique_lock wait(m.life->working);
     m.life->over = true;
   }
   m.life.reset();
   m.process = {};
-  m.staged.clear();
   if (id != kCoordinator) {
     session(id).node_knows = true;  // nobody is there to be told
     return Break(id, "its process has ended");
@@ -96,32 +99,56 @@ void FaultyRuntime::Compute(NodeId id, std::function<void()> work, sim::Time cha
                             std::function<void()> done) {
   const std::shared_ptr<Life> life = machine(id).life;
   const sim::Time rest = std::min(options_.after_write, charged);
+  struct Outcome {
+    Writes writes;
+    std::exception_ptr failure;
+  };
+  const auto outcome = std::make_shared<Outcome>();
   below(id).Compute(
-      [life, work = std::move(work)] {
-        const std::lock_guard<std::mutex> working(life->working);
-        if (!life->over) work();
+      [life, outcome, work = std::move(work)] {
+        const std::shared_lock working(life->working);
+        if (life->over) return;
+        try {
+          work();
+        } catch (...) {  // of a process that has ended it is nobody's
+          outcome->failure = std::current_exception();
+        }
+        outcome->writes = TakeStaged(*life);
       },
-      charged - rest, While(life, [this, id, life, rest, done = std::move(done)] {
-        if (!Commit(id)) return machine(id).process.on_full_disk();
+      charged - rest, While(life, [this, id, life, outcome, rest, done = std::move(done)] {
+        if (outcome->failure) std::rethrow_exception(outcome->failure);
+        if (!Write(id, outcome->writes)) return machine(id).process.on_full_disk();
         if (rest == sim::Time{0}) return done();
         below(id).After(rest, While(life, done));
       }));
 }
 
 void FaultyRuntime::Stage(NodeId id, std::function<void()> write) {
-  machine(id).staged.push_back(std::move(write));
+  Life& life = *machine(id).life;
+  const std::lock_guard lock(life.staging);
+  life.staged[std::this_thread::get_id()].push_back(std::move(write));
 }
 
-bool FaultyRuntime::Commit(NodeId id) {
-  const auto staged = std::exchange(machine(id).staged, {});
-  if (!staged.empty() && disk_full(id)) return false;
-  for (const auto& write : staged) write();
+bool FaultyRuntime::Commit(NodeId id) { return Write(id, TakeStaged(*machine(id).life)); }
+
+// What the calling thread has staged.
+FaultyRuntime::Writes FaultyRuntime::TakeStaged(Life& life) {
+  const std::lock_guard lock(life.staging);
+  const auto staged = life.staged.extract(std::this_thread::get_id());
+  return staged ? std::move(staged.mapped()) : Writes{};
+}
+
+bool FaultyRuntime::Write(NodeId id, const Writes& writes) const {
+  if (!writes.empty() && disk_full(id)) return false;
+  for (const auto& write : writes) write();
   return true;
 }
 
 void FaultyRuntime::SetDiskFull(NodeId id, bool full) { machine(id).full += full ? 1 : -1; }
 bool FaultyRuntime::disk_full(NodeId id) const { return machine(id).full > 0; }
-void FaultyRuntime::JumpClock(NodeId id, sim::Time d) { machine(id).clock += d; }
+void FaultyRuntime::JumpClock(NodeId id, sim::Time d) {
+  machine(id).clock = std::clamp(machine(id).clock + d, -kFarthest, kFarthest);
+}
 
 // Connections.
 
@@ -182,6 +209,11 @@ void FaultyRuntime::Send(NodeId from, NodeId to, Message message, std::int64_t b
   if (up ? s.deaf_up : s.deaf_down) return;
   if (auto* offer = std::get_if<Offer>(&message); offer && std::exchange(s.corrupt, false)) {
     Damage(*offer);
+  }
+  if (!s.repeat && !s.hold) {
+    return below(from).Send(
+        to, std::move(message), bytes,
+        delivered ? While(machine(from).life, std::move(delivered)) : std::function<void()>());
   }
   const auto pass = [this, from, to, bytes, message = std::move(message),
                      delivered = While(

@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "trainer/protocol/runtime.h"
@@ -61,10 +64,12 @@ class FaultyRuntime {
   void End(NodeId id);
   bool alive(NodeId id) const;
 
-  // Within the work of a computation: `write` is called when what it writes is durable, unless the
-  // process has ended by then or the disk is full. Outside of one it waits for Commit.
+  // Within the work of a computation: `write` is called, on the loop's thread, when what it writes
+  // is durable, unless the process has ended by then or the disk is full. Outside of one it waits
+  // for Commit.
   void Stage(NodeId id, std::function<void()> write);
-  // What was staged outside of a computation is durable now. False when the disk is full.
+  // What was staged on this thread outside of a computation is durable now. False when the disk is
+  // full.
   bool Commit(NodeId id);
 
   // There is no way between the node and the coordinator until as many calls have said that there
@@ -84,21 +89,23 @@ class FaultyRuntime {
 
   void SetDiskFull(NodeId id, bool full);
   bool disk_full(NodeId id) const;
-  void JumpClock(NodeId id, sim::Time d);
+  void JumpClock(NodeId id, sim::Time d);  // no further than a hundred years
 
  private:
   class Endpoint;
   // A process's own; shared with the work that it has underway.
+  using Writes = std::vector<std::function<void()>>;
   struct Life {
-    bool alive = true;   // on the loop's thread
-    bool over = false;   // no work of it begins any more; with `working`
-    std::mutex working;  // held by its work
+    bool alive = true;          // on the loop's thread
+    bool over = false;          // no work of it begins any more; with `working`
+    std::shared_mutex working;  // held by each of its works
+    std::mutex staging;
+    std::map<std::thread::id, Writes> staged;  // by whom; with `staging`
   };
   struct Machine {
     std::unique_ptr<Endpoint> endpoint;
     std::shared_ptr<Life> life;  // null where no process is
     Process process;
-    std::vector<std::function<void()>> staged;
     int full = 0;
     sim::Time clock{0};  // ahead of the others'
   };
@@ -128,6 +135,8 @@ class FaultyRuntime {
             std::function<void()> delivered);
   void Compute(NodeId id, std::function<void()> work, sim::Time charged,
                std::function<void()> done);
+  static Writes TakeStaged(Life& life);
+  bool Write(NodeId id, const Writes& writes) const;
   std::function<void()> While(const std::shared_ptr<Life>& life, std::function<void()> f) const;
 
   Carrier carrier_;

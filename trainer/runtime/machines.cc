@@ -1,8 +1,10 @@
 #include "trainer/runtime/machines.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace spes::trainer {
@@ -25,9 +27,11 @@ CoordinatorState Copy(const CoordinatorState& state) {
   return copy;
 }
 
-// Whether a fault of this kind may end a process.
-bool Ends(const Fault& fault) {
-  return fault.kind == FaultKind::kCrash || fault.kind == FaultKind::kFullDisk;
+constexpr std::size_t kMostNamed = 5;
+
+// Whether one of these may end a process.
+bool MayEnd(const FaultStream& faults) {
+  return faults.Brings(FaultKind::kCrash) || faults.Brings(FaultKind::kFullDisk);
 }
 
 std::string Text(const Fault& fault) {
@@ -45,7 +49,7 @@ std::string Text(const Fault& fault) {
 // What a node's process writes is on its disk when the runtime says so.
 class Machines::Store final : public PeerStore {
  public:
-  Store(FaultyRuntime& runtime, NodeId node, MemoryPeerStore& disk)
+  Store(FaultyRuntime& runtime, NodeId node, PeerStore& disk)
       : runtime_(runtime), node_(node), disk_(disk) {}
   void Write(std::int32_t round, const std::string& state) override {
     runtime_.Stage(node_, [this, round, state] { disk_.Write(round, state); });
@@ -56,35 +60,26 @@ class Machines::Store final : public PeerStore {
  private:
   FaultyRuntime& runtime_;
   NodeId node_;
-  MemoryPeerStore& disk_;
+  PeerStore& disk_;
 };
 
-Machines::Machines(MachineParts parts, std::vector<Fault> plan, FaultyRuntime::Carrier carrier,
+Machines::Machines(MachineParts parts, FaultStream faults, FaultyRuntime::Carrier carrier,
                    FaultyRuntime::Options options, analysis::Recorder& recorder,
                    const std::atomic<bool>& stop)
     : parts_(std::move(parts)),
-      plan_(std::move(plan)),
+      faults_(std::move(faults)),
       clock_(carrier.endpoint(kCoordinator)),
       runtime_(parts_.allocation.nodes(), std::move(carrier), options),
       recorder_(recorder),
       stop_(stop),
-      durable_(parts_.durable || std::any_of(plan_.begin(), plan_.end(), Ends)),
+      durable_(parts_.durable || MayEnd(faults_)),
       nodes_(static_cast<std::size_t>(parts_.allocation.nodes())),
       lives_(nodes_.size() + 1),
       down_(nodes_.size() + 1) {
-  if (durable_) {
-    parts_.coordinator.journal = [this](const CoordinatorState& state) {
-      runtime_.Stage(kCoordinator,
-                     [this, copy = std::make_shared<const CoordinatorState>(Copy(state))] {
-                       journal_ = copy;
-                       if (on_journalled) on_journalled(*copy);
-                     });
-    };
-    for (std::size_t n = 0; n < nodes_.size(); ++n) {
-      nodes_[n].disk = std::make_unique<MemoryPeerStore>();
-      nodes_[n].store = std::make_unique<Store>(runtime_, static_cast<NodeId>(n), *nodes_[n].disk);
-    }
+  if (parts_.resume) {
+    journal_ = std::make_shared<const CoordinatorState>(*std::exchange(parts_.resume, {}));
   }
+  KeepStates();
   Begin(kCoordinator);
 }
 
@@ -92,11 +87,71 @@ Machines::~Machines() {
   for (NodeId id = kCoordinator; id < static_cast<NodeId>(nodes_.size()); ++id) runtime_.End(id);
 }
 
+// What a process writes waits for its virtual time where the process may end before.
+void Machines::KeepStates() {
+  for (std::size_t n = 0; n < nodes_.size(); ++n) {
+    const auto node = static_cast<NodeId>(n);
+    Machine& m = nodes_[n];
+    if (parts_.store) m.disk = parts_.store(node);
+    if (!durable_) {
+      m.store = std::move(m.disk);
+      continue;
+    }
+    if (!m.disk) m.disk = std::make_unique<MemoryPeerStore>();
+    m.store = std::make_unique<Store>(runtime_, node, *m.disk);
+  }
+  if (!durable_) return;
+  parts_.coordinator.journal = [this, outside = std::move(parts_.coordinator.journal)](
+                                   const CoordinatorState& state) {
+    runtime_.Stage(kCoordinator,
+                   [this, outside, copy = std::make_shared<const CoordinatorState>(Copy(state))] {
+                     journal_ = copy;
+                     if (outside) outside(*copy);
+                     if (on_journalled) on_journalled(*copy);
+                   });
+  };
+}
+
 void Machines::Start() {
   for (NodeId node = 0; node < static_cast<NodeId>(nodes_.size()); ++node) Begin(node);
-  for (const Fault& fault : plan_) {
-    After(fault.at - clock_.Now(), [this, &fault] { Strike(fault); });
+  next_ = faults_.Next();
+  AwaitFaults();
+}
+
+void Machines::AwaitFaults() {
+  if (!next_) return;
+  clock_.After(std::max(sim::Time{0}, next_->at - clock_.Now()), [this] {
+    for (; next_ && next_->at <= clock_.Now(); next_ = faults_.Next()) Strike(*next_);
+    AwaitFaults();
+  });
+}
+
+bool Machines::deserted() const {
+  if (!coordinator_ ||
+      !std::all_of(nodes_.begin(), nodes_.end(), [](const Machine& each) { return each.gone; })) {
+    return false;
   }
+  const CoordinatorPhase phase = coordinator_->phase();
+  return phase == CoordinatorPhase::kWaiting || phase == CoordinatorPhase::kTraining;
+}
+
+std::string Machines::WaitedFor() const {
+  if (!coordinator_) return "the coordinator (down)";
+  const std::vector<MemberStatus> members = coordinator_->Members();
+  std::vector<std::string> named;
+  for (std::size_t n = 0; n < nodes_.size(); ++n) {
+    const std::string_view state = members[n].state;
+    if (state == "quarantined" || (state == "idle" && nodes_[n].peer)) continue;
+    named.push_back(fmt::format("node {} ({})", n,
+                                nodes_[n].gone   ? "ended for good"
+                                : nodes_[n].peer ? state
+                                                 : std::string_view("down")));
+  }
+  if (named.empty()) return "nobody";
+  const std::size_t left = named.size() - std::min(named.size(), kMostNamed);
+  named.resize(named.size() - left);
+  return fmt::format("{}{}", fmt::join(named, ", "),
+                     left > 0 ? fmt::format(" and {} more", left) : "");
 }
 
 // Processes.
@@ -117,6 +172,9 @@ void Machines::BeginCoordinator() {
                  {[this](NodeId from, const Message& m) { coordinator_->OnMessage(from, m); },
                   [this](NodeId node, const std::string& why) { coordinator_->OnLost(node, why); },
                   [this] { OnFullDisk(kCoordinator); }});
+  std::optional<CoordinatorState> state;
+  if (journal_) state = Copy(*journal_);
+  if (!durable_) journal_.reset();
   coordinator_ = std::make_unique<Coordinator>(
       parts_.coordinator, parts_.allocation, parts_.world, runtime_.endpoint(kCoordinator),
       recorder_,
@@ -125,7 +183,7 @@ void Machines::BeginCoordinator() {
         published_ = published.round;
         if (parts_.on_published) parts_.on_published(published);
       },
-      journal_ ? std::optional(Copy(*journal_)) : std::nullopt);
+      std::move(state));
   total_rounds_ = coordinator_->total_rounds();
 }
 
@@ -162,19 +220,23 @@ void Machines::End(NodeId id) {
   }
 }
 
-// One more reason for which the process cannot be there, or one less.
-void Machines::Hinder(NodeId id, bool hindered) {
+// One more reason, `why`, for which the process cannot be there, or one less.
+void Machines::Hinder(NodeId id, bool hindered, const std::string& why) {
   int& reasons = down_[static_cast<std::size_t>(id + 1)];
   reasons += hindered ? 1 : -1;
-  if (hindered) return End(id);
-  if (reasons == 0) Begin(id);
+  if (hindered) {
+    if (reasons == 1) Event(id, "down", why);
+    return End(id);
+  }
+  if (reasons > 0) return;
+  Event(id, "up", "");
+  Begin(id);
 }
 
 // It begins anew once there is room again.
 void Machines::OnFullDisk(NodeId id) {
-  Event(id, "fault/full_disk", "nothing can be written: the process ends");
   waits_for_disk_.insert(id);
-  Hinder(id, true);
+  Hinder(id, true, "nothing can be written");
 }
 
 // Faults.
@@ -182,7 +244,7 @@ void Machines::OnFullDisk(NodeId id) {
 void Machines::Strike(const Fault& fault) {
   const auto then = [this, fault](std::function<void()> f) {
     if (fault.duration == sim::kNever) return;
-    After(fault.duration, [this, fault, f = std::move(f)] {
+    clock_.After(fault.duration, [this, fault, f = std::move(f)] {
       Event(fault.node, "fault/over", std::string(Name(fault.kind)));
       f();
     });
@@ -191,7 +253,8 @@ void Machines::Strike(const Fault& fault) {
   Event(id, fmt::format("fault/{}", Name(fault.kind)), Text(fault));
   switch (fault.kind) {
     case FaultKind::kCrash:
-      Hinder(id, true);
+      if (id != kCoordinator && fault.duration == sim::kNever) machine(id).gone = true;
+      Hinder(id, true, "crashed");
       return then([this, id] { Hinder(id, false); });
     case FaultKind::kSlow:
       machine(id).slow.insert(fault.factor);
@@ -217,14 +280,13 @@ void Machines::Strike(const Fault& fault) {
         runtime_.SetDiskFull(id, false);
         if (!runtime_.disk_full(id) && waits_for_disk_.erase(id) > 0) Hinder(id, false);
       });
-    case FaultKind::kClockJump:
+    case FaultKind::kClockJump: {
+      const double jump_s = std::clamp(fault.factor * sim::ToSeconds(fault.duration), -4e9, 4e9);
       return runtime_.JumpClock(
-          id, std::chrono::duration_cast<sim::Time>(
-                  std::chrono::duration<double>(fault.factor * sim::ToSeconds(fault.duration))));
+          id, std::chrono::duration_cast<sim::Time>(std::chrono::duration<double>(jump_s)));
+    }
   }
 }
-
-void Machines::After(sim::Time d, std::function<void()> f) { clock_.After(d, std::move(f)); }
 
 void Machines::Event(NodeId id, std::string kind, std::string detail) {
   recorder_.Record(

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,14 +27,18 @@ struct MachineParts {
   std::function<PeerConfig(NodeId)> peer;  // without incarnation and store
   std::function<std::unique_ptr<Node>(NodeId)> node;
   Coordinator::OnPublished on_published;  // called once for each round, whoever publishes it
-  bool durable = false;  // states are written down although no fault of the plan ends a process
+  // Where a node's states go. Empty: to memory where a fault may end a process, otherwise nowhere.
+  // The coordinator's go to `coordinator.journal` besides.
+  std::function<std::unique_ptr<PeerStore>(NodeId)> store = {};
+  std::optional<CoordinatorState> resume = {};  // what the run goes on from
+  bool durable = false;  // states are written down although no fault ends a process
 };
 
 class Machines {
  public:
-  // Begins the coordinator. `recorder` and `stop` must outlive the machines; `plan`: see
-  // MakeFaultPlan. Throws as Coordinator does.
-  Machines(MachineParts parts, std::vector<Fault> plan, FaultyRuntime::Carrier carrier,
+  // Begins the coordinator. `recorder` and `stop` must outlive the machines. Throws as Coordinator
+  // does.
+  Machines(MachineParts parts, FaultStream faults, FaultyRuntime::Carrier carrier,
            FaultyRuntime::Options options, analysis::Recorder& recorder,
            const std::atomic<bool>& stop);
   ~Machines();
@@ -51,10 +56,14 @@ class Machines {
   const Coordinator* coordinator() const { return coordinator_.get(); }
   const Peer* peer(NodeId node) const { return nodes_[static_cast<std::size_t>(node)].peer.get(); }
   const Node* node(NodeId node) const { return nodes_[static_cast<std::size_t>(node)].node.get(); }
+  // Nobody is left who could end the round at hand: all nodes have ended for good.
+  bool deserted() const;
+  // Whom the round at hand waits for and in what state they are: "node 3 (missing), node 5 (down)".
+  std::string WaitedFor() const;
   // How often a process has begun.
   int lives(NodeId id) const { return lives_[static_cast<std::size_t>(id + 1)]; }
 
-  // Applies a fault now, whatever the plan says.
+  // Applies a fault now, whatever the stream says.
   void Strike(const Fault& fault);
 
   // For whoever looks on: a state is durable; a process begins.
@@ -64,25 +73,28 @@ class Machines {
  private:
   class Store;
   struct Machine {
-    std::unique_ptr<MemoryPeerStore> disk;
-    std::unique_ptr<Store> store;
+    std::unique_ptr<PeerStore> disk;
+    std::unique_ptr<PeerStore> store;  // where the process writes
+    bool gone = false;                 // for good
     std::unique_ptr<Node> node;
     std::unique_ptr<Peer> peer;
     std::multiset<double> slow;  // factors
   };
   Machine& machine(NodeId node) { return nodes_[static_cast<std::size_t>(node)]; }
 
+  void KeepStates();
+  void AwaitFaults();
   void Begin(NodeId id);
   void BeginCoordinator();
   void BeginNode(NodeId node);
   void End(NodeId id);
   void OnFullDisk(NodeId id);
-  void Hinder(NodeId id, bool hindered);
-  void After(sim::Time d, std::function<void()> f);
+  void Hinder(NodeId id, bool hindered, const std::string& why = {});
   void Event(NodeId id, std::string kind, std::string detail);
 
   MachineParts parts_;
-  const std::vector<Fault> plan_;
+  FaultStream faults_;
+  std::optional<Fault> next_;
   Runtime& clock_;
   FaultyRuntime runtime_;
   analysis::Recorder& recorder_;

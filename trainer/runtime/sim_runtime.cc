@@ -47,7 +47,8 @@ SimRuntime::SimRuntime(sim::EventLoop& loop, sim::Network& network, ComputePool&
       pool_(pool),
       recorder_(recorder),
       nodes_(nodes),
-      streams_(streams) {
+      streams_(streams),
+      connections_(static_cast<std::size_t>(nodes)) {
   for (NodeId id = 0; id < nodes; ++id) {
     endpoints_.push_back(std::make_unique<Endpoint>(*this, id));
     network_.Prepare(id, nodes, streams);
@@ -79,8 +80,7 @@ void SimRuntime::UseExchange(std::shared_ptr<const ExchangeSchedule> schedule, i
       sim::PlanRunner::Options{.streams = streams_, .sends = sends}, [this](NodeId node) {
         // Not at once: the node may be in the middle of sending.
         loop_.After(sim::Time{0}, [this, node] {
-          const Transfer offer = std::move(offers_.extract(node).mapped());
-          Deliver(node, kCoordinator, offer);
+          if (auto offer = offers_.extract(node)) Deliver(node, kCoordinator, offer.mapped());
         });
       });
 }
@@ -103,6 +103,7 @@ bool SimRuntime::SendByExchange(NodeId from, NodeId to, Transfer& transfer) {
 }
 
 void SimRuntime::Send(NodeId from, NodeId to, Transfer transfer) {
+  transfer.cuts = ConnectionOf(from, to).cuts;
   if (SendByExchange(from, to, transfer)) return;
   if (!IsBulk(transfer.message)) return Start(from, to, std::move(transfer));
   Channel& channel = channels_[{from, to}];
@@ -122,22 +123,33 @@ void SimRuntime::Start(NodeId from, NodeId to, Transfer transfer) {
   flow.bytes = transfer.bytes;
   flow.streams = bulk ? streams_ : 1;
   flow.traffic_class = bulk ? sim::TrafficClass::kBulk : sim::TrafficClass::kControl;
-  network_.Start(flow,
-                 [this, from, to, transfer = std::move(transfer)](const sim::FlowResult& result) {
-                   OnFlowDone(from, to, transfer, result);
-                 });
+  ConnectionOf(from, to).flows.insert(network_.Start(
+      flow, [this, from, to, transfer = std::move(transfer)](const sim::FlowResult& result) {
+        OnFlowDone(from, to, transfer, result);
+      }));
 }
 
 void SimRuntime::Deliver(NodeId from, NodeId to, const Transfer& transfer) {
+  if (IsCut(from, to, transfer)) return;
   At(to).on_message(from, transfer.message);
-  if (transfer.delivered) transfer.delivered();
+  if (transfer.delivered && !IsCut(from, to, transfer)) transfer.delivered();
+}
+
+void SimRuntime::Cut(NodeId node) {
+  Connection& connection = connections_[static_cast<std::size_t>(node)];
+  ++connection.cuts;
+  for (const sim::FlowId flow : std::exchange(connection.flows, {})) network_.Cancel(flow);
+  channels_.erase({node, kCoordinator});
+  channels_.erase({kCoordinator, node});
+  offers_.erase(node);
 }
 
 void SimRuntime::OnFlowDone(NodeId from, NodeId to, const Transfer& transfer,
                             const sim::FlowResult& result) {
   recorder_.Record(MakeFlowRecord(result, from, to, std::string(Name(transfer.message)),
                                   RoundOf(transfer.message)));
-
+  if (IsCut(from, to, transfer)) return;
+  ConnectionOf(from, to).flows.erase(result.id);
   if (IsBulk(transfer.message)) {
     Channel& channel = channels_[{from, to}];
     if (channel.waiting.empty()) {

@@ -1,11 +1,13 @@
 // The protocol in virtual time: messages cross a network model, work runs on a pool of threads.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <future>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +50,11 @@ class SimRuntime {
   // limit. Before the first message. A transfer that fails ends the run, see planned_exchange.h.
   void UseExchange(std::shared_ptr<const ExchangeSchedule> schedule, int sends);
 
+  // Everything that is on its way between the node and the coordinator is lost, and with it the
+  // node's part in the exchange at hand; nobody is told. What is cut short is in the log as
+  // cancelled. Transfers of an exchange's plan go on.
+  void Cut(NodeId node);
+
   // Called about every 0.1 s of wall time while virtual time waits for work; must not touch the
   // loop.
   void OnIdle(std::function<void()> f) { on_idle_ = std::move(f); }
@@ -62,6 +69,11 @@ class SimRuntime {
     Message message;
     std::int64_t bytes;
     std::function<void()> delivered;
+    std::uint64_t cuts = 0;  // of its connection when it was sent
+  };
+  struct Connection {  // between a node and the coordinator
+    std::uint64_t cuts = 0;
+    std::set<sim::FlowId> flows;  // underway
   };
   struct Channel {  // of messages with parameters, one at a time
     std::deque<Transfer> waiting;
@@ -70,6 +82,12 @@ class SimRuntime {
 
   int Host(NodeId id) const { return id == kCoordinator ? nodes_ : id; }
   Endpoint& At(NodeId id) { return *endpoints_[static_cast<std::size_t>(Host(id))]; }
+  Connection& ConnectionOf(NodeId from, NodeId to) {
+    return connections_[static_cast<std::size_t>(from == kCoordinator ? to : from)];
+  }
+  bool IsCut(NodeId from, NodeId to, const Transfer& transfer) {
+    return ConnectionOf(from, to).cuts != transfer.cuts;
+  }
   void Send(NodeId from, NodeId to, Transfer transfer);
   bool SendByExchange(NodeId from, NodeId to, Transfer& transfer);
   void Start(NodeId from, NodeId to, Transfer transfer);
@@ -85,6 +103,7 @@ class SimRuntime {
   std::function<void()> on_idle_;
   double waited_s_ = 0;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;  // [host]
+  std::vector<Connection> connections_;               // [node]
   std::map<std::pair<NodeId, NodeId>, Channel> channels_;
   std::unique_ptr<PlannedExchange> exchange_;  // null: parameters travel within the messages
   std::map<NodeId, Transfer> offers_;          // of nodes whose part of the exchange goes on

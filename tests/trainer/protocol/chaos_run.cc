@@ -42,6 +42,8 @@ class ChaosRun {
         [this](NodeId node) { return ConfigOf(node); },
         [this](NodeId node) { return NodeOf(node); },
         [this](const PublishedRound& p) { ledger_.OnPublished(p); },
+        {},
+        {},
         settings.coordinator.patience == sim::Time{0}};  // see Step
     FaultyRuntime::Carrier carrier = CarrierOf(runtime_);
     carrier.connect = [this](NodeId id, FaultyRuntime::OnMessage f) {
@@ -51,8 +53,9 @@ class ChaosRun {
       });
     };
     allocation_ = parts.allocation;
-    machines_ = std::make_unique<Machines>(std::move(parts), std::move(plan), std::move(carrier),
-                                           settings_.runtime, recorder_, stop_);
+    machines_ = std::make_unique<Machines>(
+        std::move(parts), FaultStream({.scripted = std::move(plan)}, settings_.nodes),
+        std::move(carrier), settings_.runtime, recorder_, stop_);
     machines_->on_journalled = [this](const CoordinatorState& s) { ledger_.OnJournalled(s); };
     machines_->on_begin = [this](NodeId id) {
       if (id == kCoordinator) {

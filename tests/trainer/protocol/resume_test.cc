@@ -40,9 +40,11 @@ class Processes {
                                                            0.37 * (node + 1));
                        },
                        {},
+                       {},
+                       {},
                        true};
     machines_ = std::make_unique<Machines>(
-        std::move(parts), std::vector<Fault>(), CarrierOf(runtime_),
+        std::move(parts), FaultStream({}, nodes), CarrierOf(runtime_),
         FaultyRuntime::Options{.detection = milliseconds(0)}, recorder_, stop_);
     machines_->Start();
   }

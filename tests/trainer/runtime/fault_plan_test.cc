@@ -91,6 +91,53 @@ TEST(FaultPlan, EveryKindHasANameOfItsOwn) {
   EXPECT_EQ(names.size(), static_cast<std::size_t>(kFaultKinds));
 }
 
+// Ordinary faults without an end, of two items and a list.
+FaultPlanConfig ForEver() {
+  FaultPlanConfig config = Crashes({0, 1});
+  config.until = sim::kNever;
+  config.random.push_back({FaultKind::kOutage, {1}, minutes(7), seconds(20)});
+  config.scripted = {{minutes(60), FaultKind::kSlow, 0, hours(2), 3},
+                     {minutes(61), FaultKind::kCorrupt, 1, seconds(0), 1},
+                     {minutes(62), FaultKind::kCrash, 1, sim::kNever, 1}};
+  return config;
+}
+
+TEST(FaultStream, GoesOnForEverWithTheFaultsOfThePlan) {
+  FaultPlanConfig config = ForEver();
+  FaultStream stream(config, 2);
+  config.until = hours(100);
+  const std::vector<Fault> plan = MakeFaultPlan(config, 2);
+  ASSERT_GT(plan.size(), 1000U);
+  for (const Fault& fault : plan) EXPECT_EQ(stream.Next(), fault);
+  EXPECT_GE(stream.Next()->at, hours(100));
+  EXPECT_TRUE(stream.Brings(FaultKind::kCrash) && stream.Brings(FaultKind::kCorrupt));
+  EXPECT_FALSE(stream.Brings(FaultKind::kFullDisk));
+}
+
+TEST(FaultStream, OfARunThatGoesOnBeginsWithTheRestOfWhatLasts) {
+  FaultPlanConfig config = ForEver();
+  config.random.clear();
+  FaultStream listed(config, 2, minutes(90));
+  EXPECT_EQ(listed.Next(), (Fault{seconds(0), FaultKind::kSlow, 0, minutes(90), 3}));
+  EXPECT_EQ(listed.Next(), (Fault{seconds(0), FaultKind::kCrash, 1, sim::kNever, 1}));
+  EXPECT_EQ(listed.Next(), std::nullopt);
+  FaultStream over(config, 2, hours(3));
+  EXPECT_EQ(over.Next()->kind, FaultKind::kCrash);
+  EXPECT_EQ(over.Next(), std::nullopt);
+
+  const FaultPlanConfig random = ForEver();
+  FaultStream whole(random, 2), rest(random, 2, hours(3));
+  Fault expected = *whole.Next();
+  while (expected.at < hours(3)) expected = *whole.Next();
+  Fault fault = *rest.Next();
+  while (fault.at == seconds(0)) fault = *rest.Next();  // what lasts
+  for (int i = 0; i < 100; ++i) {
+    expected.at -= hours(3);
+    EXPECT_EQ(fault, expected);
+    expected = *whole.Next(), fault = *rest.Next();
+  }
+}
+
 void ExpectRefused(const Fault& fault, const char* why) {
   FaultPlanConfig config;
   config.scripted = {fault};

@@ -69,6 +69,42 @@ TEST_F(SimRuntimeTest, MessagesWithParametersKeepTheirOrderAndControlOvertakesTh
   EXPECT_EQ(order, (std::vector<std::string>{"reject3", "update1", "update2"}));
 }
 
+// What waits behind what is underway is lost as well, in both directions.
+TEST_F(SimRuntimeTest, WhatIsOnItsWayOverAConnectionThatIsCutIsLostAndNobodyIsTold) {
+  std::vector<std::string> arrived;
+  const auto note = [&](const std::string& at) {
+    return [&arrived, at](NodeId, const Message& m) {
+      arrived.push_back(at + std::string(Name(m)) + std::to_string(RoundOf(m)));
+    };
+  };
+  const auto lost = [](NodeId, const std::string&) { FAIL() << "told"; };
+  runtime.Connect(kCoordinator, note("coordinator: "), lost);
+  runtime.Connect(0, note("0: "), lost);
+  runtime.Connect(1, note("1: "), lost);
+  Runtime& coordinator = runtime.endpoint(kCoordinator);
+  coordinator.Send(0, Update{1, 0, false, {}, {}}, 1'000'000, [] { FAIL() << "delivered"; });
+  coordinator.Send(0, Update{2, 0, false, {}, {}}, 1000);
+  coordinator.Send(1, Update{3, 0, false, {}, {}}, 1'000'000);
+  runtime.endpoint(0).Send(kCoordinator, Leave{"home"}, 1'000'000);
+  loop.After(milliseconds(100), [&] { runtime.Cut(0); });
+  // The connection that comes after it does not wait for what was lost, and is a new one.
+  loop.After(milliseconds(200), [&] { coordinator.Send(0, Update{4, 0, false, {}, {}}, 1000); });
+  loop.Run();
+  EXPECT_EQ(arrived, (std::vector<std::string>{"0: update4", "1: update3"}));
+  ASSERT_EQ(recorder.flows.size(), 4U);  // update 2 had not begun
+  int cancelled = 0;
+  for (const auto& flow : recorder.flows) cancelled += flow.outcome == "cancelled";
+  EXPECT_EQ(cancelled, 2);
+}
+
+TEST_F(SimRuntimeTest, AReceiverThatCutsTheConnectionLeavesTheSenderWithoutWord) {
+  runtime.Connect(kCoordinator, [&](NodeId from, const Message&) { runtime.Cut(from); });
+  runtime.Connect(0, [](NodeId, const Message&) {});
+  runtime.endpoint(0).Send(kCoordinator, Leave{"home"}, 1000, [] { FAIL() << "delivered"; });
+  loop.Run();
+  EXPECT_EQ(recorder.flows.size(), 1U);
+}
+
 TEST_F(SimRuntimeTest, WorkIsDoneInTheBackgroundAndDueAtItsChargedTime) {
   std::atomic<int> running{0};
   std::vector<double> done;
