@@ -100,13 +100,13 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
           },
           [this](trainer::NodeId node) { runtime_.Cut(node); }},
       trainer::FaultyRuntime::Options{.detection = scenario.faults.detection}, recorder, stop);
+  machines_->Start();  // here, since nodes may find that there is too little to train on
 }
 
 Simulation::~Simulation() = default;
 
 void Simulation::Run(const std::function<void()>& tick) {
   runtime_.OnIdle(tick);
-  machines_->Start();
   while (!stop_ && !machines_->finished()) {
     if (!loop_.Step()) Fail("no peer and no message is underway");
     if (machines_->deserted()) Fail("all nodes have crashed for good");

@@ -64,6 +64,17 @@ std::map<std::string, int> Faults(const analysis::RunLog& log) {
   return kinds;
 }
 
+// Without where the world was saved.
+std::vector<std::string> Events(const analysis::RunLog& log) {
+  std::vector<std::string> events;
+  for (const auto& event : log.events) {
+    if (event.kind == "world saved") continue;
+    events.push_back(std::to_string(event.virtual_s) + " s, " + std::to_string(event.node) + ": " +
+                     event.kind + " " + event.detail);
+  }
+  return events;
+}
+
 // Each step of each node and each round is there once, whatever was lost on the way.
 void ExpectWhole(const analysis::RunLog& log) {
   std::set<std::pair<int, std::int64_t>> steps;
@@ -101,7 +112,7 @@ TEST_F(FaultsTest, WhateverGoesWrongAndIsMadeGoodLeavesTheSameWorld) {
   // Virtual time does not depend on the number of workers either.
   const analysis::RunLog two = LogOf("all.yaml --workers 2", "two.h5");
   EXPECT_EQ(two.world_hash, none.world_hash);
-  EXPECT_EQ(two.events, one.events);
+  EXPECT_EQ(Events(two), Events(one));
   ASSERT_EQ(two.flows.size(), one.flows.size());
   for (std::size_t i = 0; i < one.flows.size(); ++i) {
     EXPECT_EQ(two.flows[i].end_s, one.flows[i].end_s);
@@ -121,7 +132,7 @@ TEST_F(FaultsTest, RandomOnesComeFromTheSeed) {
   EXPECT_EQ(one.world_hash, hash);
   EXPECT_EQ(two.world_hash, hash);
   ExpectWhole(one);
-  EXPECT_EQ(one.events, two.events);
+  EXPECT_EQ(Events(one), Events(two));
   const std::map<std::string, int> faults = Faults(one);
   EXPECT_TRUE(faults.contains("crash") && faults.contains("outage"));
   const analysis::RunLog other = LogOf("random.yaml --seed 2", "other.h5");
