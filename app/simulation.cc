@@ -108,7 +108,9 @@ Simulation::~Simulation() = default;
 void Simulation::Run(const std::function<void()>& tick) {
   runtime_.OnIdle(tick);
   while (!stop_ && !machines_->finished()) {
-    if (!loop_.Step()) Fail("no peer and no message is underway");
+    const bool underway = loop_.Step();
+    if (stop_) break;
+    if (!underway) Fail("no peer and no message is underway");
     if (machines_->deserted()) Fail("all nodes have crashed for good");
     if (give_up_after_ && loop_.Now() - published_ > *give_up_after_) {
       Fail(fmt::format("no round has ended for {} (faults.give_up_after)",
