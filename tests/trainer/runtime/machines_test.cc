@@ -49,18 +49,26 @@ struct Below {
 struct WholeRun : Below {
   WholeRun(const FaultPlanConfig& faults, int threads) : Below(threads) {
     const World world = MakeTinyWorld(table);
-    MachineParts parts{{}, allocation, world, {}, {}, {}};
-    parts.coordinator.scenario_hash = "same";
-    parts.coordinator.schedule = {.total_steps = 12, .every = 2};
-    parts.coordinator.patience = seconds(1000);
-    parts.peer = [world](NodeId node) {
-      PeerConfig config{node, "same", WorldHash(world)};
-      config.step_time = [](std::int64_t) { return milliseconds(100); };
-      return config;
-    };
-    parts.node = [this, world](NodeId node) {
-      return std::make_unique<FakeNode>(world, allocation.blocks(node), 0.37 * (node + 1));
-    };
+    CoordinatorConfig config;
+    config.scenario_hash = "same";
+    config.schedule = {.total_steps = 12, .every = 2};
+    config.patience = seconds(1000);
+    MachineParts parts{std::move(config),
+                       allocation,
+                       world,
+                       [world](NodeId node) {
+                         PeerConfig peer;
+                         peer.node = node;
+                         peer.scenario_hash = "same";
+                         peer.world_hash = WorldHash(world);
+                         peer.step_time = [](std::int64_t) { return milliseconds(100); };
+                         return peer;
+                       },
+                       [this, world](NodeId node) {
+                         return std::make_unique<FakeNode>(world, allocation.blocks(node),
+                                                           0.37 * (node + 1));
+                       },
+                       {}};
     machines = std::make_unique<Machines>(std::move(parts), FaultStream(faults, kNodes), carrier(),
                                           FaultyRuntime::Options{.detection = milliseconds(200)},
                                           recorder, stop);
@@ -100,7 +108,9 @@ TEST(Machines, ComeToTheSameWorldWhateverBefallsThem) {
     EXPECT_GT(disturbed.machines->lives(kCoordinator) + disturbed.machines->lives(0), 2);
     EXPECT_EQ(disturbed.recorder.steps.size(), kNodes * 12U);
     EXPECT_GT(disturbed.recorder.events.size(), 30U);
-    if (events) EXPECT_EQ(disturbed.recorder.events, *events);
+    if (events) {
+      EXPECT_EQ(disturbed.recorder.events, *events);
+    }
     events = disturbed.recorder.events;
   }
 }
