@@ -32,7 +32,7 @@ class Recorder {
 };
 
 // Passes every call to each of its parts, in order.
-class TeeRecorder final : public Recorder {
+class TeeRecorder : public Recorder {
  public:
   explicit TeeRecorder(std::vector<Recorder*> parts) : parts_(std::move(parts)) {}
   // Another part, of what comes from now on.

@@ -23,6 +23,7 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
                        analysis::Recorder& recorder, const std::atomic<bool>& stop,
                        trainer::Coordinator::OnPublished on_published, Durability durability)
     : stop_(stop),
+      recorder_(recorder),
       allocation_(scenarios::BuildAllocation(scenario, *world.table)),
       network_(std::make_unique<trainer::LinkSampler>(
           MakeNetwork(scenario, scenarios::BuildTopology(scenario)), recorder,
@@ -99,7 +100,7 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
             runtime_.Connect(id, std::move(f), std::move(lost));
           },
           [this](trainer::NodeId node) { runtime_.Cut(node); }},
-      trainer::FaultyRuntime::Options{.detection = scenario.faults.detection}, recorder, stop);
+      trainer::FaultyRuntime::Options{.detection = scenario.faults.detection}, recorder_, stop);
   machines_->Start();  // here, since nodes may find that there is too little to train on
 }
 

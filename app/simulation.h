@@ -9,6 +9,7 @@
 
 #include "analysis/recorder.h"
 #include "app/engine.h"
+#include "app/steps_once.h"
 #include "scenarios/scenario.h"
 #include "sim/event_loop.h"
 #include "trainer/data/dataset.h"
@@ -47,6 +48,7 @@ class Simulation final : public Engine {
   void Fail(const std::string& why) const;
 
   const std::atomic<bool>& stop_;
+  StepsOnce recorder_;
   trainer::Allocation allocation_;
   std::unique_ptr<trainer::LinkSampler> network_;
   sim::EventLoop loop_;

@@ -27,7 +27,6 @@ void RoundLog::Begin(std::int32_t round, const RoundPlan& plan, double now_s) {
   record.last_step = plan.last_step();
   record.start_s = now_s;
   routing_ = {};
-  steps_.clear();
   square_drift_ = ce_sum_ = 0;
   ce_steps_ = 0;
 }
@@ -43,10 +42,10 @@ void RoundLog::Restore(std::vector<double> load, std::vector<Version> delivered)
 double RoundLog::Accept(const Offer& offer, std::span<const double> squared_moves, bool gradients) {
   ++record.arrived;
   for (const analysis::StepRecord& step : offer.steps) {
+    recorder_.Record(step);
     ce_sum_ += step.ce;
     ++ce_steps_;
   }
-  steps_.insert(steps_.end(), offer.steps.begin(), offer.steps.end());
   routing_.Add(offer.routing);
   for (const std::vector<std::int64_t>& layer : offer.routing.routed) {
     for (std::size_t e = 0; e < std::min(layer.size(), load_.size()); ++e) {
@@ -88,7 +87,6 @@ void RoundLog::Publish(const WorldUpdate& update, const Allocation& allocation, 
   for (std::size_t i = 0; i < delivered_.size(); ++i) {
     if (update.contributed[i]) delivered_[i] = record.round;
   }
-  for (const analysis::StepRecord& step : std::exchange(steps_, {})) recorder_.Record(step);
   for (const auto& row : RoutingRows(record.round, routing_)) recorder_.Record(row);
   for (const auto& row :
        ExpertRows(record.round, {*table_, routing_, update, allocation, delivered_})) {

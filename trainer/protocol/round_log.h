@@ -22,8 +22,7 @@ class RoundLog {
   // The round that begins now has nothing yet.
   void Begin(std::int32_t round, const RoundPlan& plan, double now_s);
 
-  // A result counts; its steps are recorded once the round's world is there, so that a round that
-  // is begun anew has them once. `squared_moves` [block of the offer]: ‖own − world‖₂².
+  // A result counts: records its steps. `squared_moves` [block of the offer]: ‖own − world‖₂².
   // Returns how far its node has moved from the world: ‖own − world‖₂ over the blocks offered; NaN
   // for `gradients`.
   double Accept(const Offer& offer, std::span<const double> squared_moves, bool gradients);
@@ -31,7 +30,7 @@ class RoundLog {
   // What went to the peers for this round.
   void CountDown(std::int64_t bytes, const WireParts& parts);
 
-  // The round's world is there: rows of steps, routing and experts, and the round's own figures.
+  // The round's world is there: rows of routing and experts, and the round's own figures.
   void Publish(const WorldUpdate& update, const Allocation& allocation, double now_s);
 
   // Of the round at hand; the coordinator counts in it and writes it.
@@ -49,7 +48,6 @@ class RoundLog {
   analysis::Recorder& recorder_;
   std::vector<double> load_;
   std::vector<Version> delivered_;
-  std::vector<analysis::StepRecord> steps_;
   RoutingCounts routing_;
   double square_drift_ = 0;  // Σ over nodes of ‖own − world‖², shared blocks
   double ce_sum_ = 0;

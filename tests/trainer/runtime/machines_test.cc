@@ -45,7 +45,7 @@ struct Below {
   SimRuntime runtime{loop, *network, pool, recorder, kNodes, 1};
 };
 
-// Six rounds of two steps of 100 ms.
+// Six rounds of two steps of a second.
 struct WholeRun : Below {
   WholeRun(const FaultPlanConfig& faults, int threads) : Below(threads) {
     const World world = MakeTinyWorld(table);
@@ -61,7 +61,7 @@ struct WholeRun : Below {
                          peer.node = node;
                          peer.scenario_hash = "same";
                          peer.world_hash = WorldHash(world);
-                         peer.step_time = [](std::int64_t) { return milliseconds(100); };
+                         peer.step_time = [](std::int64_t) { return seconds(1); };
                          return peer;
                        },
                        [this, world](NodeId node) {
@@ -106,7 +106,6 @@ TEST(Machines, ComeToTheSameWorldWhateverBefallsThem) {
     ASSERT_TRUE(disturbed.machines->finished()) << disturbed.machines->WaitedFor();
     EXPECT_EQ(disturbed.Hash(), undisturbed.Hash());
     EXPECT_GT(disturbed.machines->lives(kCoordinator) + disturbed.machines->lives(0), 2);
-    EXPECT_EQ(disturbed.recorder.steps.size(), kNodes * 12U);
     EXPECT_GT(disturbed.recorder.events.size(), 30U);
     if (events) {
       EXPECT_EQ(disturbed.recorder.events, *events);
