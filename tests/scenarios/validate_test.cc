@@ -180,7 +180,8 @@ TEST(Validate, Tokens) {
   const std::string model = folder.Write("pieces.model", "x");
   EXPECT_EQ(ParseError(kSmall + "data.tokenizer_model: x\n"),
             "s.yaml:5: unknown key 'data.tokenizer_model' in 'scenario'; there is name, seed, "
-            "workers, devices, model, data, training, nodes, sync, network, transport and output");
+            "workers, devices, model, data, training, nodes, sync, network, faults, transport and "
+            "output");
   EXPECT_EQ(ParseError(kSmall, {"data.tokenizer_model=" + model}),
             "--set data.tokenizer_model=" + model +
                 ": data.tokenizer_model: is for data.tokenizer: sentencepiece");

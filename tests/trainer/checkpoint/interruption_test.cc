@@ -104,7 +104,8 @@ TEST_P(Interruption, AKilledProcessLeavesTheLastRoundThatItReportedOrTheNext) {
   std::mt19937 random(1);
   const std::string at = folder_.Path("s");
   std::int32_t newest_round = 0;
-  for (int kills = 0; kills < 30; ++kills) {
+  // On a busy machine a child may get nowhere before it is killed.
+  for (int kills = 0; kills < 30 || (newest_round <= 5 && kills < 1000); ++kills) {
     SCOPED_TRACE(kills);
     analysis::Child child([&](auto report) {
       const auto store = GetParam().open(at, FileSystem::Real(), 3000);
