@@ -328,10 +328,7 @@ void Describe(Scenario& scenario, Visitor& v) {
        .reset = [&scenario] { scenario.faults = {}; },
        .idle =
            [&scenario] {
-             const FaultsSection &faults = scenario.faults, none;
-             return faults.scripted.empty() && faults.random.empty() &&
-                    faults.detection == none.detection &&
-                    faults.give_up_after == none.give_up_after;
+             return scenario.faults.scripted.empty() && scenario.faults.random.empty();
            }});
   Part(v, "transport", "Simulation, or real connections and how they are made.",
        scenario.transport);

@@ -26,7 +26,7 @@ int EditDistance(std::string_view a, std::string_view b) {
 }
 
 std::string Suggestion(std::string_view name, const std::vector<std::string>& known) {
-  constexpr std::size_t kFew = 12;
+  constexpr std::size_t kFew = 13;
   if (name.size() <= 64) {  // longer ones resemble nothing
     int best = 1 + std::max(1, static_cast<int>(name.size()) / 3);
     const std::string* nearest = nullptr;

@@ -22,7 +22,7 @@ TEST(Suggestion, NamesTheNearestWhenItIsNear) {
   EXPECT_EQ(Suggestion("xyzzy", {"seed", "sync", "nodes"}), "; there is seed, sync and nodes");
   EXPECT_EQ(Suggestion("xyzzy", {"seed"}), "; there is seed");
   EXPECT_EQ(Suggestion("xyzzy", {}), "");
-  EXPECT_EQ(Suggestion("q", std::vector<std::string>(13, "long_name")), "");
+  EXPECT_EQ(Suggestion("q", std::vector<std::string>(14, "long_name")), "");
 }
 
 }  // namespace

@@ -134,6 +134,15 @@ void ChangeSync(SyncSection& sync) {
   sync.trust = {.norm_bound = 3.3, .window = 5, .strikes = 2, .held_out = 321, .margin = 0.07};
 }
 
+TEST(Printer, FaultsReadBack) {
+  ExpectRoundTrip(Parse(kSmall +
+                        "faults:\n"
+                        "  scripted: [{at: 1 s, kind: slow, node: 0, duration: 2 s, factor: 2.1}]\n"
+                        "  random: [{kind: crash, mean_between: 3 min, mean_duration: 7 s}]\n"
+                        "  detection: 5 s\n"
+                        "  give_up_after: 1 h\n"));
+}
+
 // Every value that can be changed by itself, changed; awkward numbers and texts among them.
 TEST(Printer, EveryFieldReadsBack) {
   const TempFolder folder;
@@ -180,6 +189,7 @@ TEST(Printer, EveryFieldReadsBack) {
   EachValue change([&](const std::string& path, const Field& field, const Value& value) {
     ++number;
     if (kept.contains(path) || path.starts_with("data.domains") || path.starts_with("sync.") ||
+        path.starts_with("faults.") ||  // are for simulations
         path.starts_with("training.routing_bias") || path.ends_with(".count") ||
         path.ends_with("site") || path.ends_with(".a") || path.ends_with(".b") ||
         path.ends_with(".from") || path.ends_with(".to") || path == "network.sites.0.name") {
