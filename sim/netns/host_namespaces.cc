@@ -1,11 +1,12 @@
 #include "sim/netns/host_namespaces.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <stdexcept>
 #include <system_error>
@@ -47,17 +48,13 @@ void CheckMachine() {
   }
 }
 
-// Nobody else's as long as the descriptor is open, and gone with the process, however that ends: a
-// socket's name in no folder.
+// Nobody else's as long as the descriptor is open, and gone with the process, however that ends.
+// Beside the namespaces' names, which are the machine's, whatever network namespace we are in.
 Descriptor Lock(const std::string& prefix) {
-  Descriptor lock(Check(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), "a socket"));
-  const std::string name = "spes-sim wan " + prefix;
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  if (bind(lock.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
-    if (errno != EADDRINUSE) Check(-1, "locking the prefix " + prefix);
+  const std::string file = fmt::format("/run/spes-sim-wan-{}.lock", prefix);
+  Descriptor lock(Check(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600), file));
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) Check(-1, "locking " + file);
     throw std::runtime_error(fmt::format(
         "another process holds the namespaces {}-*: end it, or choose another prefix", prefix));
   }
