@@ -1,6 +1,7 @@
 // The units for systemd that come with the program.
 #include <gmock/gmock.h>
 
+#include <iomanip>
 #include <map>
 #include <regex>
 #include <sstream>
@@ -38,7 +39,7 @@ Unit ReadUnit(const std::string& name) {
     if (line.starts_with("ExecStart=")) unit.start = line.substr(equals + 1);
     if (!line.starts_with("Environment=")) continue;
     std::istringstream words(line.substr(equals + 1));
-    for (std::string word; words >> word;) {
+    for (std::string word; words >> std::quoted(word);) {
       unit.environment[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
     }
   }
@@ -56,7 +57,7 @@ class DeployTest : public RealRunTest {
     std::string line = unit.start.substr(program.size());
     for (const auto& [key, value] : own) unit.environment[key] = value;
     for (const auto& [key, value] : unit.environment) {
-      line = std::regex_replace(line, std::regex("\\$\\{" + key + "\\}"), value);
+      line = std::regex_replace(line, std::regex("\\$\\{" + key + "\\}|\\$" + key + "$"), value);
     }
     line = std::regex_replace(line, std::regex("%i"), instance);
     EXPECT_EQ(line.find_first_of("$%"), std::string::npos) << line;
@@ -71,10 +72,14 @@ TEST_F(DeployTest, UnitsStartTheProgramWithSettingsThatItKnows) {
   EXPECT_THAT(coordinator.out, HasSubstr("kind: tcp"));
   EXPECT_THAT(coordinator.out, HasSubstr("status: \"127.0.0.1:9790\""));
   EXPECT_THAT(coordinator.out, HasSubstr("keys: /etc/spes-sim/keys"));
-  const Outcome node = Run(Arguments("spes-node@.service", {{"SPES_SCENARIO", "tiny.yaml"}}, "2") +
-                           " --print-config");
+  EXPECT_THAT(coordinator.out, HasSubstr("devices: [cpu]"));
+  const Outcome node =
+      Run(Arguments("spes-node@.service",
+                    {{"SPES_SCENARIO", "tiny.yaml"}, {"SPES_OPTIONS", "--devices cuda:1"}}, "2") +
+          " --print-config");
   EXPECT_EQ(node.code, 0) << node.err;
   EXPECT_THAT(node.out, HasSubstr("kind: tcp"));
+  EXPECT_THAT(node.out, HasSubstr("devices: [\"cuda:1\"]"));
 }
 
 TEST_F(DeployTest, ARunAsTheUnitsStartIt) {
