@@ -86,7 +86,7 @@ Progress RunSummary::progress() const {
   double sum = 0;
   for (const auto& [node, ce] : latest_ce_) sum += ce;
   const RunPlan& plan = totals_.plan;
-  return {.round = std::min(std::max(round_, 1), plan.rounds),
+  return {.round = std::min(std::max(round_, plan.first_round), plan.rounds),
           .rounds = plan.rounds,
           .virtual_s = totals_.virtual_s,
           .done = std::min(1.0, Share(steps_done_, static_cast<double>(plan.steps) * plan.nodes)),

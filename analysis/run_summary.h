@@ -16,17 +16,20 @@ struct RunPlan {
   std::int32_t nodes = 0;
   std::int64_t steps = 0;  // of each node
   std::int32_t rounds = 0;
-  bool real = false;  // on real machines: time is the wall clock's
+  bool real = false;             // on real machines: time is the wall clock's
+  std::int32_t first_round = 1;  // of this process, where a run is resumed
 };
 
 // Where a run stands.
 struct Progress {
   std::int32_t round = 0, rounds = 0;  // the one under way, from 1
   double virtual_s = 0;
-  double done = 0;          // share of all nodes' steps, 0 to 1
-  std::int64_t tokens = 0;  // trained so far, all nodes
-  double ce = 0;            // mean over the nodes of each one's latest step; NaN before the first
-  bool real = false;        // as in RunPlan
+  double done = 0;                 // share of all nodes' steps, 0 to 1
+  double done_before = 0;          // of that, what the processes before this one did
+  std::int64_t tokens = 0;         // trained so far, all nodes
+  std::int64_t tokens_before = 0;  // as done_before
+  double ce = 0;      // mean over the nodes of each one's latest step; NaN before the first
+  bool real = false;  // as in RunPlan
 };
 
 // One node over all rounds that it took part in.

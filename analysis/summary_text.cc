@@ -184,9 +184,10 @@ std::string WallTime(const SummaryContext& context) {
 }  // namespace
 
 std::string ProgressLine(const Progress& progress, double wall_s) {
-  const double rate = Share(static_cast<double>(progress.tokens), wall_s);
-  const double left = progress.done > 0 ? wall_s * (1 - progress.done) / progress.done
-                                        : std::numeric_limits<double>::quiet_NaN();
+  const double rate = Share(static_cast<double>(progress.tokens - progress.tokens_before), wall_s);
+  const double own = progress.done - progress.done_before;
+  const double left =
+      own > 0 ? wall_s * (1 - progress.done) / own : std::numeric_limits<double>::quiet_NaN();
   return fmt::format("round {:>{}}/{}   {} {:>11}   {:>7} tokens/s   loss {:>6}   left {:>11}",
                      progress.round, fmt::formatted_size("{}", progress.rounds), progress.rounds,
                      progress.real ? "time" : "virtual", FormatDuration(progress.virtual_s),

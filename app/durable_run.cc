@@ -3,25 +3,13 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <iostream>
-#include <random>
 #include <stdexcept>
 #include <utility>
 
+#include "app/random_number.h"
 #include "trainer/checkpoint/node_store.h"
 
 namespace spes::app {
-
-namespace {
-
-std::uint64_t NewRun() {
-  std::random_device random;
-  std::uint64_t run = 0;
-  while (run == 0) run = (std::uint64_t{random()} << 32) | random();
-  return run;
-}
-
-}  // namespace
 
 std::string LogPath(const scenarios::Scenario& scenario) {
   if (!scenario.output.log.empty()) return scenario.output.log;
@@ -39,16 +27,13 @@ OpenedJournal OpenJournal(const scenarios::Scenario& scenario, const std::string
                           std::shared_ptr<const trainer::BlockTable> table, bool go_on,
                           std::vector<std::string>& warnings) {
   OpenedJournal opened;
-  opened.durability.run = NewRun();
+  opened.durability.run = RandomNumber();
+  opened.durability.scenario_hash = scenario_hash;
   if (folder.empty()) return opened;
-  opened.durability.folder = folder;
+  opened.durability.nodes.folder = folder;
   opened.journal = std::make_unique<trainer::Journal>(
       (std::filesystem::path(folder) / "coordinator").string(),
       trainer::Retention{scenario.output.journal_last, scenario.output.journal_every});
-  opened.durability.journal = [journal =
-                                   opened.journal.get()](const trainer::CoordinatorState& state) {
-    journal->Write(state);
-  };
   const std::vector<std::int32_t> rounds = opened.journal->Rounds();
   if (rounds.empty()) return opened;
   if (!go_on) {
@@ -72,10 +57,11 @@ OpenedJournal OpenJournal(const scenarios::Scenario& scenario, const std::string
   return opened;
 }
 
-std::unique_ptr<trainer::PeerStore> OpenNodeStore(const std::string& folder, int node) {
-  return std::make_unique<trainer::NodeStore>(
-      (std::filesystem::path(folder) / fmt::format("node-{}", node)).string(),
-      [](const std::string& warning) { std::cerr << "spes-sim: " << warning << std::endl; });
+std::unique_ptr<trainer::PeerStore> OpenNodeStore(const NodeStates& states, int node) {
+  auto disk = std::make_unique<trainer::NodeStore>(
+      (std::filesystem::path(states.folder) / fmt::format("node-{}", node)).string(), states.warn);
+  if (states.hold_back == nullptr) return disk;
+  return std::make_unique<HeldBackStore>(std::move(disk), *states.hold_back);
 }
 
 }  // namespace spes::app

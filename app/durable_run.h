@@ -18,8 +18,9 @@ std::string LogPath(const scenarios::Scenario& scenario);
 // Where its states go; empty: nowhere.
 std::string JournalFolder(const scenarios::Scenario& scenario);
 
-// The coordinator's part. Null where `folder` is empty. A line for each damaged state that is left
-// out goes to `warnings`.
+// The coordinator's part: null where `folder` is empty. It is the caller's to write it: nothing
+// that can be taken up is left behind before the run begins. A line for each damaged state that is
+// left out goes to `warnings`.
 struct OpenedJournal {
   std::unique_ptr<trainer::Journal> journal;
   Durability durability;
@@ -32,7 +33,7 @@ OpenedJournal OpenJournal(const scenarios::Scenario& scenario, const std::string
                           std::shared_ptr<const trainer::BlockTable> table, bool go_on,
                           std::vector<std::string>& warnings);
 
-// What node `node` keeps in `folder`; damaged states are named on standard error.
-std::unique_ptr<trainer::PeerStore> OpenNodeStore(const std::string& folder, int node);
+// What node `node` keeps; the folder is not empty.
+std::unique_ptr<trainer::PeerStore> OpenNodeStore(const NodeStates& states, int node);
 
 }  // namespace spes::app

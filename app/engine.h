@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
+#include "app/hold_back.h"
 #include "trainer/protocol/coordinator.h"
 #include "trainer/protocol/coordinator_state.h"
 #include "trainer/runtime/tcp/tcp_runtime.h"
@@ -26,7 +28,8 @@ class Engine {
   virtual const trainer::Allocation& allocation() const = 0;
   // The run's clock: virtual time, or wall time since the run began, as its log counts it.
   virtual double NowSeconds() const = 0;
-  // Steps that all nodes together have finished, as far as is known here.
+  // Steps that all nodes together have finished, as far as is known here; those before the run was
+  // resumed, too.
   virtual std::int64_t steps_done() const = 0;
   // What its connection has seen; nothing where there is none to see: in simulation, and of a node
   // inside this process.
@@ -35,12 +38,20 @@ class Engine {
   virtual double waited_for_work_s() const = 0;
 };
 
+// Where nodes keep what outlives their process.
+struct NodeStates {
+  std::string folder;                            // empty: nothing is kept
+  std::function<void(const std::string&)> warn;  // with a line for each damaged state
+  HoldBack* hold_back = nullptr;                 // until then nothing is written; null: at once
+};
+
 // How a run outlives its process.
 struct Durability {
   std::optional<trainer::CoordinatorState> resume;                // what it goes on from
   std::function<void(const trainer::CoordinatorState&)> journal;  // empty: nothing is kept
-  std::string folder;  // of the nodes' states; empty: nothing is kept
+  NodeStates nodes;
   std::uint64_t run = 1;
+  std::string scenario_hash;
 };
 
 }  // namespace spes::app

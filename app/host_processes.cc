@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,8 @@
 #include <iostream>
 #include <sstream>
 #include <stdexcept>
+
+#include "app/own_process.h"
 
 namespace spes::app {
 
@@ -61,13 +62,7 @@ std::vector<std::string> Environment(
 // In the new process, where only what is safe in a signal handler is safe.
 [[noreturn]] void Become(const char* program, char* const* arguments, char* const* environment,
                          int space, int output, pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(127);  // it has ended before that
-  setpgid(0, 0);                        // Ctrl-C is ours to pass on
-  const int nothing = open("/dev/null", O_RDONLY);
-  if (nothing >= 0) dup2(nothing, STDIN_FILENO);
-  dup2(output, STDOUT_FILENO);
-  dup2(output, STDERR_FILENO);
+  SetUpChild(output, parent);
   const char* failed = "setns";
   if (setns(space, CLONE_NEWNET) == 0) {
     failed = program;
@@ -103,6 +98,7 @@ HostProcesses::HostProcesses(const std::vector<HostToRun>& hosts,
              ends[1], parent);
     }
     setpgid(process.pid, process.pid);  // here too: nobody knows who comes first
+    guard_.Add(process.pid);
   }
 }
 
@@ -110,6 +106,7 @@ HostProcesses::~HostProcesses() {
   for (const Process& process : processes_) {
     if (process.pid <= 0 || process.status) continue;
     kill(-process.pid, SIGKILL);
+    guard_.Remove(process.pid);
     waitpid(process.pid, nullptr, 0);
   }
 }
@@ -133,6 +130,7 @@ void HostProcesses::Reap() {
     }
     // Whatever it left in its group, while the group's number is still its own.
     kill(-process.pid, SIGKILL);
+    guard_.Remove(process.pid);
     int status = 0;
     waitpid(process.pid, &status, 0);
     process.status = status;

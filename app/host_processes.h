@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/group_guard.h"
 #include "sim/netns/descriptor.h"
 #include "sim/netns/namespace.h"
 
@@ -22,7 +23,7 @@ struct HostToRun {
 };
 
 // The processes end with this one, whatever ends it. Each has a process group of its own, and what
-// is left of the group when the process ends is killed.
+// is left of the group when the process, or this one, ends is killed.
 class HostProcesses {
  public:
   // `command`: the program, looked for as a shell does, and its arguments. Starts it for every
@@ -57,6 +58,7 @@ class HostProcesses {
   void Read(Process& process);
   void Reap();
 
+  GroupGuard guard_;
   std::vector<Process> processes_;
   std::optional<Clock::time_point> asked_;  // to end
 };

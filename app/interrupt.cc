@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kSameRequestNs = 500'000'000;
 
 // A signal handler can reach nothing but objects of static storage.
-std::atomic<std::atomic<bool>*> interrupted{nullptr};
+std::atomic<bool> interrupted{false};
 std::atomic<int> received{0};
 std::atomic<std::int64_t> received_at{0};  // ns of the monotonic clock
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free &&
@@ -25,7 +25,7 @@ void OnSignal(int signal) {
   if (received == 0) {
     received_at = now;
     received = signal;
-    *interrupted.load() = true;
+    interrupted = true;
   } else if (now - received_at > kSameRequestNs) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
@@ -34,13 +34,13 @@ void OnSignal(int signal) {
 
 }  // namespace
 
-void InstallInterruptHandlers(std::atomic<bool>& flag) {
-  interrupted = &flag;
+std::atomic<bool>& InstallInterruptHandlers() {
   struct sigaction action = {};
   action.sa_handler = OnSignal;
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  return interrupted;
 }
 
 int InterruptSignal() { return received; }

@@ -6,10 +6,10 @@
 
 namespace spes::app {
 
-// Installs the handlers. The first signal sets `flag`, which must live as long as the process or
-// until this is called with another; a second one, half a second later or more, ends the process at
-// once, as it would have without handlers.
-void InstallInterruptHandlers(std::atomic<bool>& flag);
+// Installs the handlers. The first signal sets the flag that is returned, the same one each time,
+// which lives as long as the process; whoever has work underway may set it too. A second signal,
+// half a second later or more, ends the process at once, as it would have without handlers.
+std::atomic<bool>& InstallInterruptHandlers();
 
 // The signal that came, or 0.
 int InterruptSignal();

@@ -24,8 +24,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::chrono::seconds kGrace{15};  // from being asked to end to being killed
-constexpr std::chrono::seconds kPause{1};   // before a node that was killed begins anew
+constexpr std::chrono::seconds kGrace{15};        // from being asked to end to being killed
+constexpr std::chrono::milliseconds kPause{500};  // before a node that was killed begins anew
+constexpr int kMostSignals = 5;                   // that end a node in one round
 
 }  // namespace
 
@@ -84,7 +85,7 @@ void NodeProcesses::Start(Process& process) const {
   }
 }
 
-void NodeProcesses::Tend(const std::function<bool(int node)>& may_end) {
+void NodeProcesses::Tend(std::int32_t round, const std::function<bool(int node)>& may_end) {
   for (Process& process : processes_) {
     if (process.over) continue;
     if (process.pid < 0) {
@@ -97,7 +98,13 @@ void NodeProcesses::Tend(const std::function<bool(int node)>& may_end) {
     // A node that ends in good order because of a signal says so with 128 + its number.
     const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) - 128;
     if (signal > 0) {
-      process.start_at = Clock::now() + kPause;
+      if (round > process.round) process.signals = 0;
+      process.round = round;
+      if (++process.signals >= kMostSignals) {
+        throw std::runtime_error(fmt::format("node {} was ended by signal {} {} times in one round",
+                                             process.node, signal, process.signals));
+      }
+      process.start_at = Clock::now() + kPause * (1 << (process.signals - 1));
       display_.Print(
           fmt::format("node {} was ended by signal {}; it begins anew", process.node, signal));
     } else if (WEXITSTATUS(status) == 0 || may_end(process.node)) {

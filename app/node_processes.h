@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -27,10 +28,11 @@ class NodeProcesses {
   NodeProcesses(const NodeProcesses&) = delete;
   NodeProcesses& operator=(const NodeProcesses&) = delete;
 
-  // Starts anew whoever was ended by a signal. Throws std::runtime_error, one line, when a node has
-  // failed for a reason of its own.
-  // `may_end`: whether this node may end with an error while the run goes on.
-  void Tend(const std::function<bool(int node)>& may_end);
+  // Starts anew whoever was ended by a signal, each time after a longer pause. `round`: the last
+  // one published. `may_end`: whether this node may end with an error while the run goes on. Throws
+  // std::runtime_error, one line, when a node has failed for a reason of its own, or was ended by
+  // signals too often while no round was published.
+  void Tend(std::int32_t round, const std::function<bool(int node)>& may_end);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -38,6 +40,8 @@ class NodeProcesses {
     int node;
     pid_t pid = -1;  // −1: none at the moment
     bool over = false;
+    int signals = 0;         // that have ended it …
+    std::int32_t round = 0;  // … since this one was published
     Clock::time_point start_at = {};
   };
   void Start(Process& process) const;

@@ -1,6 +1,7 @@
 #include "app/own_process.h"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -26,7 +27,7 @@ std::string ErrorLine(const std::string& text_file) {
   return scenarios::OneLine(own.empty() ? last : own, 500);
 }
 
-void BecomeRun(char* const* arguments, int text, pid_t parent) {
+void SetUpChild(int output, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);  // it has ended before that
   setpgid(0, 0);                        // Ctrl-C is the parent's to pass on
@@ -35,8 +36,14 @@ void BecomeRun(char* const* arguments, int text, pid_t parent) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   const int nothing = open("/dev/null", O_RDONLY);
   if (nothing >= 0) dup2(nothing, STDIN_FILENO);
-  dup2(text, STDOUT_FILENO);
-  dup2(text, STDERR_FILENO);
+  dup2(output, STDOUT_FILENO);
+  dup2(output, STDERR_FILENO);
+  // Not all libraries open their files so that they close by themselves.
+  close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+}
+
+void BecomeRun(char* const* arguments, int text, pid_t parent) {
+  SetUpChild(text, parent);
   execv(kSelf, arguments);
   _exit(127);
 }

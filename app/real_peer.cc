@@ -1,9 +1,9 @@
 #include "app/real_peer.h"
 
 #include <memory>
-#include <random>
 #include <utility>
 
+#include "app/random_number.h"
 #include "scenarios/cost_builder.h"
 #include "scenarios/sync_builder.h"
 
@@ -13,8 +13,7 @@ trainer::PeerConfig RealPeerConfig(const scenarios::Scenario& scenario, int node
                                    const trainer::World& world, std::string hash,
                                    trainer::PeerStore* store) {
   trainer::PeerConfig peer = scenarios::BuildPeerConfig(scenario, node);
-  std::random_device random;
-  peer.incarnation = (std::uint64_t{random()} << 32) | random();
+  peer.incarnation = RandomNumber();
   peer.scenario_hash = std::move(hash);
   peer.world_hash = trainer::WorldHash(world);
   peer.decodes = true;

@@ -2,15 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <future>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -20,9 +21,11 @@
 #include "analysis/version.h"
 #include "app/durable_run.h"
 #include "app/evaluations.h"
+#include "app/exit_code.h"
 #include "app/interrupt.h"
 #include "app/memory_report.h"
 #include "app/node_processes.h"
+#include "app/output_paths.h"
 #include "app/prepare.h"
 #include "app/simulation.h"
 #include "app/status_board.h"
@@ -42,38 +45,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where the log and the worlds of a run go, folders made where the program chose them itself.
-struct OutputPaths {
-  std::string log, world;
-};
-
-OutputPaths Outputs(const scenarios::Scenario& scenario) {
-  OutputPaths paths{LogPath(scenario), scenario.output.world};
-  if (scenario.output.log.empty()) {
-    const fs::path folder = fs::path(paths.log).parent_path();
-    std::error_code error;
-    fs::create_directories(folder, error);
-    if (error) {
+// Throws std::invalid_argument, one line.
+void CheckTrained(const std::vector<int>& trains, int nodes) {
+  std::set<int> seen;
+  for (const int node : trains) {
+    if (node < 0 || node >= nodes) {
       throw std::invalid_argument(
-          fmt::format("{}: cannot make this folder ({}); name another place with --output",
-                      folder.string(), error.message()));
+          fmt::format("--node {}: the scenario has nodes 0 to {}", node, nodes - 1));
+    }
+    if (!seen.insert(node).second) {
+      throw std::invalid_argument(fmt::format("--node {}: is named twice", node));
     }
   }
-  if (paths.world.empty()) paths.world = fs::path(paths.log).replace_extension(".safetensors");
-  if (fs::absolute(paths.log).lexically_normal() == fs::absolute(paths.world).lexically_normal()) {
-    throw std::invalid_argument(fmt::format(
-        "{}: the log and the world cannot be one file; name another with output.world", paths.log));
-  }
-  if (scenario.output.world.empty()) return paths;  // beside the log, which is made at once
-  // Better now than when everything has been trained.
-  const std::string probe = paths.world + ".probe";
-  if (fs::is_directory(paths.world) || !std::ofstream(probe)) {
-    throw std::invalid_argument(fmt::format(
-        "{}: cannot be written; name a file in a folder that exists and is yours with output.world",
-        paths.world));
-  }
-  fs::remove(probe);
-  return paths;
 }
 
 // One run's moving parts and the order in which they end.
@@ -86,8 +69,10 @@ class RunOfScenario {
  private:
   using Clock = std::chrono::steady_clock;
 
+  Durability Open(const std::string& scenario_hash);
   void MakeStatus(const std::string& scenario_hash, std::int32_t rounds);
-  void MakeEngine(const std::string& scenario_hash, Durability durability);
+  void MakeEngine(const scenarios::ScenarioIdentity& identity, Durability durability);
+  void Begin();
   void OnPublished(const trainer::PublishedRound& published);
   void Save(const trainer::PublishedRound& published);
   void Tell(EventLevel level, std::string_view event, const std::string& line);
@@ -101,7 +86,7 @@ class RunOfScenario {
   bool says_little_;  // on standard error: nothing but errors, or events
   OutputPaths paths_;
   Clock::time_point start_ = Clock::now();
-  std::atomic<bool> stop_{false};  // set by a signal and by a failure
+  std::atomic<bool>& stop_ = InstallInterruptHandlers();  // set by a failure, too
   ProcessStart memory_at_start_;
   std::shared_ptr<const trainer::Dataset> dataset_;
   trainer::World first_world_;
@@ -110,6 +95,7 @@ class RunOfScenario {
   std::unique_ptr<analysis::TeeRecorder> recorder_;
   trainer::PublishedRound last_;
   std::optional<std::int32_t> resumed_after_;  // round
+  std::int64_t steps_before_ = 0;              // all nodes', in the processes before this one
   struct BaselineJob {
     std::future<void> done;
     std::shared_ptr<analysis::Baseline> result;
@@ -118,9 +104,11 @@ class RunOfScenario {
   std::vector<BaselineJob> baselines_;
   std::unique_ptr<Evaluations> evaluations_;
   std::unique_ptr<trainer::Journal> journal_;
+  HoldBack hold_back_;
   std::unique_ptr<StatusBoard> status_;  // null: nobody watches
   std::unique_ptr<Engine> engine_;
-  std::unique_ptr<NodeProcesses> processes_;  // null: nodes are elsewhere, or simulated
+  std::string alone_at_;  // address for nodes of this machine; empty: they are not ours to start
+  std::unique_ptr<NodeProcesses> processes_;
   ProgressDisplay display_;
   trainer::ComputePool pool_;  // ends first: its jobs use all of the above
 };
@@ -131,39 +119,26 @@ RunOfScenario::RunOfScenario(scenarios::Scenario scenario, const RunOptions& opt
       options_(options),
       events_(events),
       says_little_(options.quiet || options.log.takes_standard_error()),
-      paths_(Outputs(scenario_)),
+      paths_(CheckedOutputPaths(scenario_)),
       display_(says_little_),
       pool_(scenario_.workers) {
-  InstallInterruptHandlers(stop_);
+  const int nodes = scenarios::NodeCount(scenario_);
+  CheckTrained(options_.trains, nodes);
   memory_at_start_.program_bytes = ResidentBytes();
   dataset_ = OpenData(scenario_);
   memory_at_start_.data_bytes = ResidentBytes() - memory_at_start_.program_bytes;
   first_world_ = FirstWorld(scenario_);
   const bool real = scenario_.transport.kind == scenarios::TransportKind::kTcp;
   if (!real) Calibrate(scenario_, first_world_, *dataset_);
-  const std::string scenario_hash = scenarios::ScenarioHash(scenario_);
+  const scenarios::ScenarioIdentity identity = scenarios::IdentityOf(scenario_);
   events_.Say(EventLevel::kInfo, "start",
-              fmt::format("{} {} with spes-sim {}", scenario_.name, scenario_hash,
+              fmt::format("{} {} with spes-sim {}", scenario_.name, identity.hash,
                           analysis::ProgramVersion()));
-  std::vector<std::string> warnings;
-  OpenedJournal opened = OpenJournal(scenario_, JournalFolder(scenario_), scenario_hash,
-                                     first_world_.table, real || options_.resume, warnings);
-  journal_ = std::move(opened.journal);
-  for (const std::string& warning : warnings) Tell(EventLevel::kWarning, "damaged", warning);
-  if (opened.durability.resume) {
-    const std::int32_t round = opened.durability.resume->round;
-    resumed_after_ = round;
-    paths_.log = fs::path(paths_.log).replace_extension(fmt::format(".from-{}.h5", round)).string();
-    Tell(EventLevel::kInfo, "resume",
-         fmt::format("going on after round {}; this part's log is {}", round, paths_.log));
-  } else if (options_.resume) {
-    throw std::invalid_argument(
-        "--resume: there is nothing to go on with; output.journal must name the folder of a run");
-  }
+  Durability durability = Open(identity.hash);
 
   const trainer::Schedule schedule(scenarios::BuildSchedule(scenario_), *first_world_.table);
   summary_ = std::make_unique<analysis::RunSummary>(analysis::RunPlan{
-      scenarios::NodeCount(scenario_), scenario_.training.steps, schedule.rounds(), real});
+      nodes, scenario_.training.steps, schedule.rounds(), real, resumed_after_.value_or(0) + 1});
   recorder_ = std::make_unique<analysis::TeeRecorder>(
       std::vector<analysis::Recorder*>{summary_.get(), &events_});
   events_.SetLastRound(schedule.rounds());
@@ -172,13 +147,13 @@ RunOfScenario::RunOfScenario(scenarios::Scenario scenario, const RunOptions& opt
       std::make_unique<Evaluations>(scenario_.model, scenario_.devices.front(), dataset_,
                                     scenario_.training.context, pool_, *recorder_, stop_);
   try {
-    if (!scenario_.transport.status.empty()) MakeStatus(scenario_hash, schedule.rounds());
-    MakeEngine(scenario_hash, std::move(opened.durability));
+    if (!scenario_.transport.status.empty()) MakeStatus(identity.hash, schedule.rounds());
+    MakeEngine(identity, std::move(durability));
 
     // Nothing can be refused any more: only now may an older log go.
     analysis::RunInfo info;
     info.scenario = scenarios::PrintScenario(scenario_);
-    info.scenario_hash = scenario_hash;
+    info.scenario_hash = identity.hash;
     info.seed = scenario_.seed;
     log_ = analysis::MakeHdf5Recorder(paths_.log, info);
   } catch (...) {
@@ -203,6 +178,38 @@ RunOfScenario::RunOfScenario(scenarios::Scenario scenario, const RunOptions& opt
   }
 }
 
+// What the journal has, if anything.
+Durability RunOfScenario::Open(const std::string& scenario_hash) {
+  const bool real = scenario_.transport.kind == scenarios::TransportKind::kTcp;
+  std::vector<std::string> warnings;
+  OpenedJournal opened = OpenJournal(scenario_, JournalFolder(scenario_), scenario_hash,
+                                     first_world_.table, real || options_.resume, warnings);
+  journal_ = std::move(opened.journal);
+  Durability& durability = opened.durability;
+  durability.nodes.warn = [this](const std::string& line) {
+    Tell(EventLevel::kWarning, "damaged", line);
+  };
+  durability.nodes.hold_back = &hold_back_;
+  for (const std::string& warning : warnings) durability.nodes.warn(warning);
+  if (journal_) {
+    durability.journal = [this](const trainer::CoordinatorState& state) {
+      hold_back_.Do([this, state] { journal_->Write(state); });
+    };
+  }
+  if (durability.resume) {
+    const std::int32_t round = durability.resume->round;
+    resumed_after_ = round;
+    steps_before_ = durability.resume->step * scenarios::NodeCount(scenario_);
+    paths_.log = fs::path(paths_.log).replace_extension(fmt::format(".from-{}.h5", round)).string();
+    Tell(EventLevel::kInfo, "resume",
+         fmt::format("going on after round {}; this part's log is {}", round, paths_.log));
+  } else if (options_.resume) {
+    throw std::invalid_argument(
+        "--resume: there is nothing to go on with; output.journal must name the folder of a run");
+  }
+  return std::move(durability);
+}
+
 void RunOfScenario::MakeStatus(const std::string& scenario_hash, std::int32_t rounds) {
   trainer::StatusReport plan;
   plan.program_version = analysis::ProgramVersion();
@@ -222,7 +229,7 @@ void RunOfScenario::MakeStatus(const std::string& scenario_hash, std::int32_t ro
   }
 }
 
-void RunOfScenario::MakeEngine(const std::string& scenario_hash, Durability durability) {
+void RunOfScenario::MakeEngine(const scenarios::ScenarioIdentity& identity, Durability durability) {
   const auto on_published = [this](const trainer::PublishedRound& published) {
     OnPublished(published);
   };
@@ -232,18 +239,24 @@ void RunOfScenario::MakeEngine(const std::string& scenario_hash, Durability dura
     return;
   }
   const bool alone = options_.serve.empty();
-  ServeSetup setup{alone ? "127.0.0.1:0" : options_.serve, options_.trains, scenario_hash};
-  const std::string folder = durability.folder;
+  ServeSetup setup{alone ? "127.0.0.1:0" : options_.serve, options_.trains, identity};
   auto coordinator =
       std::make_unique<TcpCoordinator>(scenario_, setup, first_world_, *dataset_, pool_, *recorder_,
                                        stop_, on_published, std::move(durability));
   if (alone) {
-    processes_ = std::make_unique<NodeProcesses>(scenario_, coordinator->address(), folder,
-                                                 options_.trains, display_);
+    alone_at_ = coordinator->address();
   } else {
     Tell(EventLevel::kInfo, "listen", fmt::format("listening on {}", coordinator->address()));
   }
   engine_ = std::move(coordinator);
+}
+
+// From here on there is a run, which a later process may find.
+void RunOfScenario::Begin() {
+  hold_back_.Begin();
+  if (alone_at_.empty()) return;
+  processes_ = std::make_unique<NodeProcesses>(scenario_, alone_at_, JournalFolder(scenario_),
+                                               options_.trains, display_);
 }
 
 void RunOfScenario::OnPublished(const trainer::PublishedRound& published) {
@@ -278,19 +291,22 @@ void RunOfScenario::Tell(EventLevel level, std::string_view event, const std::st
 
 void RunOfScenario::Tick() {
   if (processes_) {
-    processes_->Tend(
-        [this](int node) { return !engine_->coordinator()->quarantine(node).empty(); });
+    processes_->Tend(engine_->coordinator()->round(), [this](int node) {
+      return !engine_->coordinator()->quarantine(node).empty();
+    });
   }
   evaluations_->Collect(false);
   analysis::Progress progress = summary_->progress();
   progress.virtual_s = engine_->NowSeconds();
   // The records come when results arrive; work goes on all the time.
   const std::int64_t done = engine_->steps_done();
+  const auto whole = static_cast<double>(scenario_.training.steps * engine_->allocation().nodes());
+  const std::int64_t step_tokens = scenario_.training.sequences * scenario_.training.context;
   // Above 1 where faults have made nodes train steps again.
-  progress.done = std::min(
-      1.0, static_cast<double>(done) /
-               static_cast<double>(scenario_.training.steps * engine_->allocation().nodes()));
-  progress.tokens = done * scenario_.training.sequences * scenario_.training.context;
+  progress.done = std::min(1.0, static_cast<double>(done) / whole);
+  progress.done_before = static_cast<double>(steps_before_) / whole;
+  progress.tokens = done * step_tokens;
+  progress.tokens_before = steps_before_ * step_tokens;
   display_.Show(progress);
   if (status_) status_->Tick(*engine_, *summary_, progress.tokens, stop_);
 }
@@ -302,6 +318,7 @@ int RunOfScenario::Run() {
   const double set_up_s = seconds_since(start_);
   try {
     const Clock::time_point began = Clock::now();
+    Begin();
     engine_->Run([this] { Tick(); });
     const double simulation_s = seconds_since(began);
     display_.End();
@@ -315,7 +332,8 @@ int RunOfScenario::Run() {
     } catch (const std::exception&) {
       // The log itself may be what failed; the first error is the one to report.
     }
-    throw std::runtime_error(error.what());  // underway nothing is the user's mistake any more
+    if (dynamic_cast<const trainer::NotOfThisRun*>(&error) != nullptr) throw;
+    throw std::runtime_error(error.what());  // underway nothing else is the user's mistake
   }
   return InterruptSignal() != 0 ? 128 + InterruptSignal() : 0;
 }
@@ -381,7 +399,8 @@ int Run(scenarios::Scenario scenario, const RunOptions& options) {
     return RunOfScenario(std::move(scenario), options, events).Run();
   } catch (const std::exception& error) {
     events.Say(EventLevel::kError, "failed", error.what());
-    throw;
+    if (!options.log.takes_standard_error()) throw;
+    return ExitCodeOf(error);
   }
 }
 

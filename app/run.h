@@ -23,7 +23,8 @@ struct RunOptions {
 // Trains the scenario: log, worlds, progress line and summary. Returns the exit code: 0, or 128 +
 // the signal that ended it early (the log is whole then, with the status "interrupted"). Throws
 // std::invalid_argument on settings that cannot be and std::runtime_error on a failure underway
-// (the log then says "failed").
+// (the log then says "failed"); where standard error holds events, the failure is one of them, and
+// its exit code is returned.
 int Run(scenarios::Scenario scenario, const RunOptions& options);
 
 }  // namespace spes::app

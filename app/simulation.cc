@@ -48,6 +48,8 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
       durability.resume ? sim::FromSeconds(durability.resume->now_s) : sim::Time{0};
   SetHeldOutTrial(scenario, dataset, config.trust);
   config.run = durability.run;
+  config.scenario_hash = durability.scenario_hash;
+  if (durability.resume) *steps_done_ = durability.resume->step * allocation_.nodes();
   if (durability.journal) {
     config.journal = [journal = std::move(durability.journal),
                       begins](const trainer::CoordinatorState& state) {
@@ -78,9 +80,9 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
         network_->Sample();
         on_published(published);
       }};
-  if (!durability.folder.empty()) {
-    parts.store = [folder = durability.folder](trainer::NodeId node) {
-      return OpenNodeStore(folder, node);
+  if (!durability.nodes.folder.empty()) {
+    parts.store = [kept = durability.nodes](trainer::NodeId node) {
+      return OpenNodeStore(kept, node);
     };
   }
   parts.resume = std::move(durability.resume);

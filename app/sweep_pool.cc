@@ -46,7 +46,6 @@ class Pool {
   }
 
   PoolResult Run() {
-    InstallInterruptHandlers(stop_);
     WatchChildren();
     Show(true);
     while (!running_.empty() || (!waiting_.empty() && !stop_)) {
@@ -112,7 +111,7 @@ class Pool {
   PoolOptions options_;
   std::size_t total_;
   int jobs_ = 1, workers_ = 0;
-  std::atomic<bool> stop_{false};
+  const std::atomic<bool>& stop_ = InstallInterruptHandlers();
   std::deque<const SweepRun*> waiting_;
   std::vector<std::unique_ptr<RunProcess>> running_;
   PoolResult result_;
@@ -136,8 +135,7 @@ PoolResult RunPool(const LoadedStudy& loaded, const std::vector<const SweepRun*>
 
 int RunOne(const LoadedStudy& loaded, const SweepRun& run) {
   if (loaded.folder.Finished(run)) return 0;
-  std::atomic<bool> stop{false};
-  InstallInterruptHandlers(stop);
+  const std::atomic<bool>& stop = InstallInterruptHandlers();
   WatchChildren();
   RunProcess process(loaded.folder, run, CoresOfTheJob(), loaded.study.budget.wall_time);
   for (bool told = false; !process.Done(); WaitForChild(kLook)) {

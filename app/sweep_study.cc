@@ -121,7 +121,7 @@ LoadedStudy LoadStudy(const std::string& path, int index) {
     if (index >= 0 && static_cast<int>(i) != index) continue;
     SweepRun run{std::move(plans[i]), {}, {}};
     run.scenario = scenarios::ScenarioOf(study, run.plan);
-    run.hash = scenarios::ScenarioHash(run.scenario, digests);
+    run.hash = scenarios::IdentityOf(run.scenario, digests).hash;
     loaded.runs.push_back(std::move(run));
   }
   return loaded;

@@ -18,11 +18,11 @@ namespace {
 
 constexpr trainer::Seconds kFarewell{10};  // for what is still on its way at the end
 
-std::unique_ptr<trainer::TcpServer> Serve(const scenarios::Scenario& scenario,
-                                          const ServeSetup& setup, int nodes,
-                                          const trainer::World& world, const std::string& folder,
-                                          trainer::ComputePool& pool,
-                                          analysis::Recorder& recorder) {
+std::unique_ptr<trainer::TcpServer> Listen(const scenarios::Scenario& scenario,
+                                           const ServeSetup& setup, int nodes,
+                                           const trainer::World& world, const std::string& folder,
+                                           trainer::ComputePool& pool,
+                                           analysis::Recorder& recorder) {
   trainer::TcpServeConfig config;
   config.address = setup.address;
   config.nodes = nodes;
@@ -33,7 +33,7 @@ std::unique_ptr<trainer::TcpServer> Serve(const scenarios::Scenario& scenario,
   const std::filesystem::path spool =
       folder.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(folder);
   config.options = scenarios::BuildTcpOptions(scenario, *world.table, (spool / "uploads").string());
-  config.scenario = scenarios::BuildTcpScenario(scenario, setup.scenario_hash);
+  config.scenario = scenarios::BuildTcpScenario(setup.identity);
   return trainer::ServeTcp(std::move(config), world.table, pool, recorder);
 }
 
@@ -48,14 +48,15 @@ TcpCoordinator::TcpCoordinator(const scenarios::Scenario& scenario, const ServeS
     : stop_(stop),
       trains_(setup.trains),
       allocation_(scenarios::BuildAllocation(scenario, *world.table)),
-      server_(
-          Serve(scenario, setup, allocation_.nodes(), world, durability.folder, pool, recorder)),
+      server_(Listen(scenario, setup, allocation_.nodes(), world, durability.nodes.folder, pool,
+                     recorder)),
       hub_(*server_) {
   trainer::CoordinatorConfig config = scenarios::BuildCoordinatorConfig(scenario, *world.table);
   config.coding_time = {};  // it is in the time that things take
   config.trust.held_out_time = sim::Time{0};
   SetHeldOutTrial(scenario, dataset, config.trust);
   config.run = durability.run;
+  config.scenario_hash = setup.identity.hash;
   config.journal = durability.journal;
   if (durability.resume) server_->SetNow(sim::FromSeconds(durability.resume->now_s));
   coordinator_ = std::make_unique<trainer::Coordinator>(
@@ -71,7 +72,7 @@ TcpCoordinator::TcpCoordinator(const scenarios::Scenario& scenario, const ServeS
     coordinator_->OnLost(node, reason);
   });
   for (const int node : setup.trains) {
-    AddNode(scenario, setup, world, dataset, node, durability.folder);
+    AddNode(scenario, setup, world, dataset, node, durability.nodes);
   }
 }
 
@@ -79,16 +80,16 @@ TcpCoordinator::~TcpCoordinator() = default;
 
 void TcpCoordinator::AddNode(const scenarios::Scenario& scenario, const ServeSetup& setup,
                              const trainer::World& world, const trainer::Dataset& dataset, int node,
-                             const std::string& folder) {
+                             const NodeStates& states) {
   nodes_.push_back(MakeNode(scenario, world, dataset, allocation_, node, nullptr, on_devices_,
                             WaitSeconds(scenario, node)));
   trainer::PeerStore* store = nullptr;
-  if (!folder.empty()) {
-    stores_.push_back(OpenNodeStore(folder, node));
+  if (!states.folder.empty()) {
+    stores_.push_back(OpenNodeStore(states, node));
     store = stores_.back().get();
   }
   peers_.push_back(std::make_unique<trainer::Peer>(
-      RealPeerConfig(scenario, node, world, setup.scenario_hash, store), *nodes_.back(), world,
+      RealPeerConfig(scenario, node, world, setup.identity.hash, store), *nodes_.back(), world,
       hub_.endpoint(node), stop_));
   hub_.Connect(node, [peer = peers_.back().get()](trainer::NodeId, const trainer::Message& m) {
     peer->OnMessage(m);
@@ -101,15 +102,24 @@ std::optional<trainer::TcpNodeStatus> TcpCoordinator::ConnectionOf(int node) con
 }
 
 void TcpCoordinator::Run(const std::function<void()>& tick) {
-  for (const auto& peer : peers_) peer->Start();
+  try {
+    for (const auto& peer : peers_) peer->Start();
+    Serve(tick);
+  } catch (...) {
+    server_->Close(trainer::Seconds(0));  // nodes are told at once
+    throw;
+  }
+  // Nodes that do not get the rest of a message now ask for it when they join again.
+  server_->Close(stop_ ? trainer::Seconds(0) : kFarewell);
+}
+
+void TcpCoordinator::Serve(const std::function<void()>& tick) {
   // What is being written to the journal is in the log and with the nodes as well.
   const auto over = [this] {
     const bool half_done = coordinator_->phase() == trainer::CoordinatorPhase::kReducing;
     return coordinator_->finished() || (stop_ && !half_done);
   };
   server_->Run(over, tick);
-  // Nodes that do not get the rest of a message now ask for it when they join again.
-  server_->Close(stop_ ? trainer::Seconds(0) : kFarewell);
 }
 
 }  // namespace spes::app

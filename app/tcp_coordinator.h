@@ -10,6 +10,7 @@
 #include "analysis/recorder.h"
 #include "app/engine.h"
 #include "scenarios/scenario.h"
+#include "scenarios/scenario_hash.h"
 #include "trainer/data/dataset.h"
 #include "trainer/model_node.h"
 #include "trainer/protocol/peer.h"
@@ -22,7 +23,7 @@ namespace spes::app {
 struct ServeSetup {
   std::string address;      // HOST:PORT; port 0: any
   std::vector<int> trains;  // nodes inside this process
-  std::string scenario_hash;
+  scenarios::ScenarioIdentity identity;
 };
 
 class TcpCoordinator final : public Engine {
@@ -53,7 +54,8 @@ class TcpCoordinator final : public Engine {
  private:
   void AddNode(const scenarios::Scenario& scenario, const ServeSetup& setup,
                const trainer::World& world, const trainer::Dataset& dataset, int node,
-               const std::string& folder);
+               const NodeStates& states);
+  void Serve(const std::function<void()>& tick);
 
   const std::atomic<bool>& stop_;
   std::vector<int> trains_;

@@ -5,16 +5,17 @@
 #include <atomic>
 #include <iostream>
 #include <memory>
-#include <random>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "analysis/version.h"
 #include "app/durable_run.h"
+#include "app/exit_code.h"
 #include "app/interrupt.h"
 #include "app/make_node.h"
 #include "app/prepare.h"
+#include "app/random_number.h"
 #include "app/real_peer.h"
 #include "app/terminal.h"
 #include "scenarios/scenario_hash.h"
@@ -33,16 +34,15 @@ namespace {
 
 constexpr trainer::Seconds kFarewell{10};  // for what is still on its way at the end
 
-std::uint64_t RandomNumber() {
-  std::random_device random;
-  return (std::uint64_t{random()} << 32) | random();
-}
-
 // A line, and an event, whenever the node does something else, and whenever a try to reach the
 // coordinator fails for another reason than the last.
 class NodeDisplay {
  public:
-  NodeDisplay(bool quiet, EventLog& events) : quiet_(quiet), events_(events) {}
+  // Warnings are for the quiet, too, unless standard error holds records.
+  NodeDisplay(bool quiet, bool takes_standard_error, EventLog& events)
+      : quiet_(quiet || takes_standard_error),
+        takes_standard_error_(takes_standard_error),
+        events_(events) {}
 
   void Waiting(const std::string& why) {
     if (why == waiting_) return;
@@ -74,10 +74,14 @@ class NodeDisplay {
     events_.Say(EventLevel::kInfo, event, text);
     if (!quiet_) line_.Print(text);
   }
+  void Warn(std::string_view event, const std::string& text) {
+    events_.Say(EventLevel::kWarning, event, text);
+    if (!takes_standard_error_) line_.Print("spes-sim: " + text);
+  }
   void End() { line_.End(); }
 
  private:
-  bool quiet_;
+  bool quiet_, takes_standard_error_;
   EventLog& events_;
   LiveLine line_;
   std::string waiting_, shown_;
@@ -86,31 +90,31 @@ class NodeDisplay {
 };
 
 int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events) {
-  std::atomic<bool> stop{false};
-  InstallInterruptHandlers(stop);
+  std::atomic<bool>& stop = InstallInterruptHandlers();
+  const int nodes = scenarios::NodeCount(scenario);
+  if (setup.node && (*setup.node < 0 || *setup.node >= nodes)) {
+    throw std::invalid_argument(
+        fmt::format("--node {}: the scenario has nodes 0 to {}", *setup.node, nodes - 1));
+  }
   const auto dataset = OpenData(scenario);
   const trainer::World world = FirstWorld(scenario);
   const trainer::Allocation allocation = scenarios::BuildAllocation(scenario, *world.table);
-  if (setup.node && (*setup.node < 0 || *setup.node >= allocation.nodes())) {
-    throw std::invalid_argument(fmt::format("--node {}: the scenario has nodes 0 to {}",
-                                            *setup.node, allocation.nodes() - 1));
-  }
-  const std::string hash = scenarios::ScenarioHash(scenario);
+  const scenarios::ScenarioIdentity identity = scenarios::IdentityOf(scenario);
   events.SetNode(setup.node.value_or(trainer::kCoordinator));
-  events.Say(
-      EventLevel::kInfo, "start",
-      fmt::format("{} {} with spes-sim {}", scenario.name, hash, analysis::ProgramVersion()));
+  events.Say(EventLevel::kInfo, "start",
+             fmt::format("{} {} with spes-sim {}", scenario.name, identity.hash,
+                         analysis::ProgramVersion()));
   const std::string folder = JournalFolder(scenario);
 
   auto pool = std::make_unique<trainer::ComputePool>(1);  // a node does one thing at a time
-  NodeDisplay display(setup.quiet || setup.log.takes_standard_error(), events);
+  NodeDisplay display(setup.quiet, setup.log.takes_standard_error(), events);
   trainer::TcpJoinConfig config;
   config.address = setup.address;
   config.node = setup.node;
   config.incarnation = RandomNumber();
   config.security = scenarios::BuildTcpSecurity(scenario, setup.address, false, setup.node);
   config.options = scenarios::BuildTcpOptions(scenario, *world.table, "");
-  config.scenario = scenarios::BuildTcpScenario(scenario, hash);
+  config.scenario = scenarios::BuildTcpScenario(identity);
   const std::unique_ptr<trainer::TcpClient> client =
       trainer::JoinTcp(std::move(config), world.table, *pool, events, stop,
                        [&display](const std::string& why) { display.Waiting(why); });
@@ -122,9 +126,15 @@ int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events
               fmt::format("node {} of {}: let in by {}", id, allocation.nodes(), setup.address));
   const auto node = MakeNode(scenario, world, *dataset, allocation, id, nullptr, nullptr,
                              WaitSeconds(scenario, id));
-  const auto store = folder.empty() ? nullptr : OpenNodeStore(folder, id);
-  trainer::Peer peer(RealPeerConfig(scenario, id, world, hash, store.get()), *node, world, *client,
-                     stop);
+  const auto store =
+      folder.empty()
+          ? nullptr
+          : OpenNodeStore(
+                {.folder = folder,
+                 .warn = [&display](const std::string& why) { display.Warn("damaged", why); }},
+                id);
+  trainer::Peer peer(RealPeerConfig(scenario, id, world, identity.hash, store.get()), *node, world,
+                     *client, stop);
   // Its thread ends before what it works on.
   const struct PoolEnd {
     std::unique_ptr<trainer::ComputePool>& pool;
@@ -149,7 +159,8 @@ int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events
   } catch (const std::exception& error) {
     stop = true;  // the pool waits for what has begun
     display.End();
-    throw std::runtime_error(error.what());  // underway nothing is the user's mistake any more
+    if (dynamic_cast<const trainer::NotOfThisRun*>(&error) != nullptr) throw;
+    throw std::runtime_error(error.what());  // underway nothing else is the user's mistake
   }
   if (stop) {
     display.Say("leave", "leaving: stopped by a signal");
@@ -173,7 +184,8 @@ int RunTcpNode(scenarios::Scenario scenario, const JoinSetup& setup) {
     return Train(std::move(scenario), setup, events);
   } catch (const std::exception& error) {
     events.Say(EventLevel::kError, "failed", error.what());
-    throw;
+    if (!setup.log.takes_standard_error()) throw;
+    return ExitCodeOf(error);
   }
 }
 

@@ -33,7 +33,11 @@ std::vector<int> Chosen(const std::vector<std::string>& only, int nodes) {
       throw std::invalid_argument(fmt::format("--only {}: there is no such host{}", name,
                                               scenarios::Suggestion(name, names)));
     }
-    hosts.push_back(static_cast<int>(found - names.begin()));
+    const int host = static_cast<int>(found - names.begin());
+    if (std::ranges::find(hosts, host) != hosts.end()) {
+      throw std::invalid_argument(fmt::format("--only: {} is named twice", name));
+    }
+    hosts.push_back(host);
   }
   for (int host = 0; only.empty() && host <= nodes; ++host) hosts.push_back(host);
   return hosts;
@@ -56,6 +60,8 @@ WanCommand::WanCommand(CLI::App& app)
       ->type_name("HOSTS")
       ->delimiter(',')
       ->allow_extra_args(false);
+  wan_->add_flag("--halt-on-failure", halt_on_failure_,
+                 "End the commands of all hosts as soon as that of one has failed");
   wan_->add_option("--prefix", prefix_, "What the namespaces' names begin with")
       ->type_name("NAME")
       ->capture_default_str();
@@ -79,13 +85,17 @@ int WanCommand::Run() const {
   if (only_.size() > 0 && command_.empty()) {
     throw std::invalid_argument("--only: without a command behind -- there is nothing to restrict");
   }
+  if (halt_on_failure_ && command_.empty()) {
+    throw std::invalid_argument("--halt-on-failure: without a command behind -- nothing can fail");
+  }
   const int nodes = scenarios::NodeCount(scenario);
   return RunWan({.name = scenario.name,
                  .topology = scenarios::BuildTopology(scenario),
                  .tcp = RunTcp(scenario),
                  .prefix = prefix_,
                  .hosts = Chosen(only_, nodes),
-                 .command = command_});
+                 .command = command_,
+                 .halt_on_failure = halt_on_failure_});
 }
 
 }  // namespace spes::app

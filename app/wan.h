@@ -28,6 +28,7 @@ class WanCommand {
   CLI::App* wan_;
   std::string scenario_, prefix_ = "spes", seed_;
   std::vector<std::string> overrides_, only_, command_;
+  bool halt_on_failure_ = false;
 };
 
 }  // namespace spes::app

@@ -119,7 +119,7 @@ class WanSession {
     std::cout << WanVerdict(Counts(), emulation_.links()) << std::endl;
   }
 
-  // Returns HostProcesses::Failures.
+  // Returns HostProcesses::Failures; of the first alone where that ends all.
   std::string RunCommands(const std::atomic<bool>& stop) {
     std::vector<HostToRun> hosts;
     for (const int host : plan_.hosts) {
@@ -131,9 +131,11 @@ class WanSession {
     }
     HostProcesses processes(hosts, plan_.command);
     WanCounts before = Counts();
+    std::string first;
     for (Clock::time_point next = start_ + kStatusEvery; !processes.Done();) {
       processes.Pump(kLook);
-      if (stop) processes.Stop();
+      if (plan_.halt_on_failure && first.empty()) first = processes.Failures();
+      if (stop || !first.empty()) processes.Stop();
       if (Clock::now() < next) continue;
       next = Clock::now() + kStatusEvery;
       const WanCounts now = Counts();
@@ -141,7 +143,7 @@ class WanSession {
       before = now;
     }
     std::cerr << WanVerdict(Counts(), emulation_.links()) << std::endl;
-    return processes.Failures();
+    return first.empty() ? processes.Failures() : first;  // the others were ended
   }
 
   static void Sleep() {
@@ -180,8 +182,7 @@ int RunWan(const WanPlan& plan) {
     throw std::invalid_argument(fmt::format("nodes: {} of them; wan has room for {} on one machine",
                                             plan.coordinator(), sim::Emulation::kMostHosts - 1));
   }
-  static std::atomic<bool> stop{false};  // a signal may come when we have returned
-  InstallInterruptHandlers(stop);
+  const std::atomic<bool>& stop = InstallInterruptHandlers();
   try {
     return WanSession(plan).Run(stop);
   } catch (const std::runtime_error&) {

@@ -15,6 +15,7 @@ struct WanPlan {
   std::string prefix;                // of the namespaces' names
   std::vector<int> hosts;            // that run the command
   std::vector<std::string> command;  // program and arguments; empty: until interrupted
+  bool halt_on_failure = false;      // of one host's command: all are ended
 
   int coordinator() const { return static_cast<int>(topology.hosts.size()) - 1; }
   // What its commands find in SPES_HOST: "3", or "coordinator".

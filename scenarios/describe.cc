@@ -179,7 +179,7 @@ static void Describe(trainer::CostConfig& cost, Visitor& v) {
       v,
       {"kind",
        "How long a step takes in virtual time. fixed: step_time; flops: its "
-       "operations ÷ (device_flops × efficiency); measured: timed once at the start."},
+       "operations ÷ (device_flops × efficiency); measured: timed once at each start."},
       cost.kind,
       {{"fixed", ComputeCost::kFixed},
        {"flops", ComputeCost::kFlops},

@@ -13,7 +13,8 @@ void Describe(TransportSection& transport, Visitor& v) {
   OneOf<TlsUse>(v,
                 {"tls",
                  "Encryption of connections, TLS 1.3. auto: on, except where the coordinator's "
-                 "address is of this machine; it cannot be off elsewhere."},
+                 "address is of this machine and transport.mutual is false; it cannot be off "
+                 "elsewhere."},
                 transport.tls,
                 {{"auto", TlsUse::kAuto}, {"on", TlsUse::kOn}, {"off", TlsUse::kOff}});
   v.OnValue({"keys",

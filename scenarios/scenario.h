@@ -210,7 +210,7 @@ enum class TlsUse { kAuto, kOn, kOff };
 // What carries the messages, and how where that is TCP.
 struct TransportSection {
   TransportKind kind = TransportKind::kSim;
-  TlsUse tls = TlsUse::kAuto;  // kAuto: on, except between addresses of one machine
+  TlsUse tls = TlsUse::kAuto;  // kAuto: on, but on one machine without `mutual`
   std::string keys;            // folder as `spes-sim keys` makes it; empty: none
   bool mutual = false;         // nodes show certificates too
   std::string congestion;      // empty: network.tcp.congestion

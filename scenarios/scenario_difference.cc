@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <stdexcept>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,22 +34,11 @@ std::vector<Entry> Entries(const std::string& text, const std::string& name) {
   return entries;
 }
 
-bool Matters(const std::string& path) {
-  const std::string top = path.substr(0, path.find('.'));
-  static constexpr std::array<std::string_view, 5> others = {"name", "transport", "output",
-                                                             "workers", "devices"};
-  return std::find(others.begin(), others.end(), top) == others.end() &&
-         path != "nodes.devices_per_node";
-}
-
 }  // namespace
 
 std::string FirstDifference(const std::string& ours, const std::string& theirs,
                             const std::string& our_name, const std::string& their_name) {
-  std::vector<Entry> a = Entries(ours, our_name), b = Entries(theirs, their_name);
-  for (auto* entries : {&a, &b}) {
-    std::erase_if(*entries, [](const Entry& entry) { return !Matters(entry.first); });
-  }
+  const std::vector<Entry> a = Entries(ours, our_name), b = Entries(theirs, their_name);
   const auto value = [](const std::vector<Entry>& entries, const std::string& path) {
     const auto found = std::find_if(entries.begin(), entries.end(),
                                     [&path](const Entry& entry) { return entry.first == path; });

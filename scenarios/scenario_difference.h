@@ -5,10 +5,9 @@
 
 namespace spes::scenarios {
 
-// Of two texts of PrintScenario, the first key that matters for the result (all but name,
-// transport, output, workers and devices) and that does not have the same value, as "sync.every is
-// 25 here and 50 there"; with names for the two sides. Empty where there is none. Works on any
-// text.
+// Of the texts of two ScenarioIdentity, the first key that does not have the same value, as
+// "sync.every is 25 here and 50 there"; with names for the two sides. Empty where there is none.
+// Works on any text.
 std::string FirstDifference(const std::string& ours, const std::string& theirs,
                             const std::string& our_name, const std::string& their_name);
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "scenarios/catalogue.h"
@@ -86,12 +87,7 @@ class ByContent : public Visitor {
 
 }  // namespace
 
-std::string ScenarioHash(const Scenario& scenario) {
-  FileDigests none;
-  return ScenarioHash(scenario, none);
-}
-
-std::string ScenarioHash(const Scenario& scenario, FileDigests& known) {
+ScenarioIdentity IdentityOf(const Scenario& scenario, FileDigests& known) {
   Scenario same = scenario;
   same.name.clear();
   same.output = {};
@@ -99,12 +95,23 @@ std::string ScenarioHash(const Scenario& scenario, FileDigests& known) {
   same.workers = 0;
   same.devices.clear();
   same.nodes.devices_per_node = 1;
+  if (same.nodes.compute.kind == trainer::ComputeCost::kMeasured) {
+    same.nodes.compute.step_time = trainer::CostConfig{}.step_time;
+  }
   ResolveCorpora(same.data);
   for (trainer::DomainConfig& domain : same.data.domains) domain.corpus.clear();
   ByContent visitor(known);
   Describe(same, visitor);
-  const std::string text = PrintScenario(same);
-  return Hex(XXH3_128bits(text.data(), text.size()));
+  std::string text = PrintScenario(same);
+  std::string hash = Hex(XXH3_128bits(text.data(), text.size()));
+  return {std::move(text), std::move(hash)};
 }
+
+ScenarioIdentity IdentityOf(const Scenario& scenario) {
+  FileDigests none;
+  return IdentityOf(scenario, none);
+}
+
+std::string ScenarioHash(const Scenario& scenario) { return IdentityOf(scenario).hash; }
 
 }  // namespace spes::scenarios

@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "scenarios/cost_builder.h"
-#include "scenarios/scenario_hash.h"
 #include "scenarios/topology_builder.h"
 #include "trainer/data/keyed_random.h"
 
@@ -149,7 +148,6 @@ trainer::CoordinatorConfig BuildCoordinatorConfig(const Scenario& scenario,
                                                   const trainer::BlockTable& table) {
   const SyncSection& sync = scenario.sync;
   trainer::CoordinatorConfig config;
-  config.scenario_hash = ScenarioHash(scenario);
   config.schedule = BuildSchedule(scenario);
   config.allocation = BuildAllocationConfig(scenario);
   config.capacities = BuildCapacities(scenario, table);

@@ -32,7 +32,7 @@ trainer::Allocation BuildAllocation(const Scenario& scenario, const trainer::Blo
 // With a step count for the decay of the learning rate.
 trainer::OptimizerConfig BuildOptimizer(const Scenario& scenario);
 
-// All but `charge`, `journal` and `trust.held_out`.
+// All but `scenario_hash`, `run`, `charge`, `journal` and `trust.held_out`.
 trainer::CoordinatorConfig BuildCoordinatorConfig(const Scenario& scenario,
                                                   const trainer::BlockTable& table);
 

@@ -8,10 +8,10 @@
 #include <stdexcept>
 #include <utility>
 
-#include "scenarios/printer.h"
 #include "scenarios/scenario_difference.h"
 #include "scenarios/topology_builder.h"
 #include "trainer/runtime/tcp/handshake.h"
+#include "trainer/runtime/tcp/host_port.h"
 #include "trainer/runtime/tcp/keys.h"
 #include "trainer/sync/codec.h"
 
@@ -22,9 +22,8 @@ namespace {
 trainer::Seconds InSeconds(sim::Time t) { return trainer::Seconds(sim::ToSeconds(t)); }
 
 // By its text: names are not looked up, so one that means this machine counts as another.
-bool IsOfThisMachine(const std::string& address) {
-  return address.starts_with("127.") || address.starts_with("localhost:") ||
-         address.starts_with("[::1]:");
+bool IsOfThisMachine(const trainer::HostPort& address) {
+  return address.host.starts_with("127.") || address.host == "localhost" || address.host == "::1";
 }
 
 }  // namespace
@@ -58,7 +57,8 @@ trainer::TcpSecurity BuildTcpSecurity(const Scenario& scenario, const std::strin
                                       bool coordinator, std::optional<int> node) {
   const TransportSection& t = scenario.transport;
   trainer::TcpSecurity security;
-  security.tls = t.tls == TlsUse::kOn || (t.tls == TlsUse::kAuto && !IsOfThisMachine(address));
+  const bool here = IsOfThisMachine(trainer::ParseHostPort(address));
+  security.tls = t.tls == TlsUse::kOn || (t.tls == TlsUse::kAuto && (t.mutual || !here));
   if (t.keys.empty()) {
     if (!security.tls) return security;
     throw std::invalid_argument(
@@ -94,13 +94,11 @@ trainer::TcpSecurity BuildTcpSecurity(const Scenario& scenario, const std::strin
   return security;
 }
 
-trainer::TcpScenario BuildTcpScenario(const Scenario& scenario, std::string hash) {
-  return {std::move(hash), PrintScenario(scenario),
+trainer::TcpScenario BuildTcpScenario(const ScenarioIdentity& identity) {
+  return {identity.hash, identity.text,
           [](const std::string& ours, const std::string& theirs) -> std::string {
             try {
-              const std::string difference =
-                  FirstDifference(ours, theirs, "at the coordinator", "at the node");
-              return difference.empty() ? "a file that it names has another content" : difference;
+              return FirstDifference(ours, theirs, "at the coordinator", "at the node");
             } catch (const std::invalid_argument&) {
               return "the node's scenario cannot be read";
             }

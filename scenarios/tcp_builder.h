@@ -5,6 +5,7 @@
 #include <string>
 
 #include "scenarios/scenario.h"
+#include "scenarios/scenario_hash.h"
 #include "trainer/runtime/tcp/tcp_runtime.h"
 #include "trainer/sync/block_table.h"
 
@@ -15,12 +16,12 @@ trainer::TcpOptions BuildTcpOptions(const Scenario& scenario, const trainer::Blo
                                     std::string spool);
 
 // `address`: of the coordinator, HOST:PORT. `node`: whose side; nothing: the coordinator's. Throws
-// std::invalid_argument, one line, when TLS is on and transport.keys names no folder, or a file in
-// it that is needed cannot be read.
+// std::invalid_argument, one line, when it is none, when TLS is on and transport.keys names no
+// folder, or a file in it that is needed cannot be read.
 trainer::TcpSecurity BuildTcpSecurity(const Scenario& scenario, const std::string& address,
                                       bool coordinator, std::optional<int> node);
 
-// `hash`: ScenarioHash of it.
-trainer::TcpScenario BuildTcpScenario(const Scenario& scenario, std::string hash);
+// What the two sides compare.
+trainer::TcpScenario BuildTcpScenario(const ScenarioIdentity& identity);
 
 }  // namespace spes::scenarios

@@ -19,7 +19,7 @@ fi
 exec "$0" s.yaml --quiet --set transport.keys=keys --set output.journal="j$SPES_HOST" \
   --join "$SPES_COORDINATOR:4711" --node "$SPES_HOST"
 SH
-"$program" wan s.yaml -- sh -c '. ./go.sh' "$program" 2>&1 | tail -1
+"$program" wan s.yaml --halt-on-failure -- sh -c '. ./go.sh' "$program" 2>&1 | tail -1
 python3 - <<'PY'
 import h5py
 

@@ -164,5 +164,19 @@ TEST(ProgressLineTest, KeepsItsColumns) {
       "round  1/10   virtual         0 s         0 tokens/s   loss      –   left           –");
 }
 
+TEST(ProgressLineTest, WhatWasDoneBeforeDoesNotMakeThisProcessFaster) {
+  EXPECT_EQ(
+      ProgressLine({.round = 6,
+                    .rounds = 10,
+                    .virtual_s = 83,
+                    .done = 0.6,
+                    .done_before = 0.5,
+                    .tokens = 6000,
+                    .tokens_before = 5000,
+                    .ce = 2},
+                   10),
+      "round  6/10   virtual  1 min 23 s       100 tokens/s   loss 2.0000   left      40.0 s");
+}
+
 }  // namespace
 }  // namespace spes::analysis

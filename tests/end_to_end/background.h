@@ -34,6 +34,7 @@ class Background {
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
 
+  pid_t pid() const { return pid_; }
   void Signal(int signal) const {
     if (pid_ > 0) kill(pid_, signal);
   }

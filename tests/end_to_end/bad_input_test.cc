@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <set>
 
 #include "analysis/hdf5/log_reader.h"
 #include "tests/end_to_end/program.h"
@@ -108,9 +109,50 @@ INSTANTIATE_TEST_SUITE_P(
                 "faults: a plan times rounds in which nothing goes wrong"},
         Mistake{"Workers", "tiny.yaml --output run.h5 --workers -1", "workers"},
         Mistake{"NoDevice", "tiny.yaml --output run.h5 --devices gpu", "'gpu' is no device"},
+        Mistake{"AnAddressWithoutAPort", "tiny.yaml --serve localhost --output run.h5",
+                "\"localhost\" is no address: write HOST:PORT"},
+        Mistake{"ANodeThatIsNotThere", "tiny.yaml --transport tcp --node 9 --output run.h5",
+                "--node 9: the scenario has nodes 0 to 3"},
+        Mistake{"ANodeTwice", "tiny.yaml --transport tcp --node 3 --node 3 --output run.h5",
+                "--node 3: is named twice"},
+        Mistake{"ResumeOfANode", "tiny.yaml --resume --join 127.0.0.1:1", "--resume: with --join"},
+        Mistake{"OptionsBeforeWan", "--seed 9 wan tiny.yaml", "--seed: stands before wan"},
+        Mistake{"SettingsBeforeWan", "--set seed=9 wan tiny.yaml", "--set: stands before wan"},
+        Mistake{"OptionsBeforeSchema", "--resume --serve x:1 schema", ": stands before schema"},
         Mistake{"NoSuchGpu", "tiny.yaml --output run.h5 --devices cpu,cuda:127",
                 "devices: cuda:127: "}),
     [](const auto& mistake) { return std::string(mistake.param.name); });
+
+TEST_F(BadInputKeeps, NothingThatTheRightCommandWouldFind) {
+  Write("tiny.yaml", TinyScenario());
+  const auto files = [this] {
+    std::set<std::string> names;
+    for (const auto& file : std::filesystem::directory_iterator(folder)) {
+      names.insert(file.path().filename().string());
+    }
+    return names;
+  };
+  for (const char* arguments :
+       {"--output nowhere/x.h5 --set output.journal=j", "--transport tcp --output nowhere/x.h5",
+        "--transport tcp --node 9 --output a.h5"}) {
+    EXPECT_EQ(Run(std::string("tiny.yaml ") + arguments).code, 2);
+    EXPECT_EQ(files(), (std::set<std::string>{"err.txt", "out.txt", "tiny.yaml"})) << arguments;
+  }
+  // Refused by a node when the coordinator is there already.
+  const std::string journal = "tiny.yaml --quiet --output a.h5 --set output.journal=j";
+  EXPECT_EQ(Run(journal + " --set data.sharing=disjoint --set data.domains.0.synthetic_tokens=80 "
+                          "--set data.held_out=0.3")
+                .code,
+            2);
+  const Outcome right = Run(journal);
+  EXPECT_EQ(right.code, 0) << right.err;
+}
+
+TEST_F(BadInputKeeps, PathsAsTheyAre) {
+  Write("tiny.yaml", TinyScenario());
+  EXPECT_EQ(Run("tiny.yaml --quiet --output 'run #1: a.h5'").code, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder / "run #1: a.h5"));
+}
 
 TEST_F(BadInputKeeps, AnOlderLogWhenARunIsRefused) {
   Write("tiny.yaml", TinyScenario());

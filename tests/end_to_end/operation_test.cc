@@ -163,6 +163,20 @@ TEST_F(OperationTest, EventsAreLinesOfTheirOwn) {
   EXPECT_THAT(folder_taken.err, HasSubstr("--log-file .: cannot be written"));
 }
 
+TEST_F(OperationTest, AFailureIsAnEventToo) {
+  for (const auto& [arguments, code] : std::map<std::string, int>{
+           {"absent.yaml", 2},
+           {"tiny.yaml --output absent/run.h5", 2},
+           {"tiny.yaml --join 127.0.0.1:1 --node 9", 2},
+           {"tiny.yaml --output a.h5 --set training.lr=1e38 --set training.warmup_steps=0", 3}}) {
+    EXPECT_EQ(Run(arguments + " --log-format json").code, code) << arguments;
+    const auto events = Events("err.txt");
+    ASSERT_FALSE(events.empty()) << arguments;
+    EXPECT_EQ(events.back()["event"], "failed") << arguments;
+    EXPECT_EQ(Kinds("err.txt")["failed"], 1) << arguments;
+  }
+}
+
 TEST_F(OperationTest, IsWatchedWhileItRunsAndTellsNoSecrets) {
   ASSERT_EQ(Run("keys k --host 127.0.0.1").code, 0);
   const std::string options =

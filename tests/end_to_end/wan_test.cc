@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/end_to_end/background.h"
 #include "tests/end_to_end/program.h"
 
 namespace spes::end_to_end {
@@ -39,6 +40,18 @@ class WanTest : public ProgramTest {
   }
   // Tests that run at the same time have namespaces of their own.
   static std::string Prefix() { return fmt::format("e2e-{:07}", getpid()); }
+
+  // Of the processes whose numbers the file has, those that there are.
+  std::string Living(const std::string& file) const {
+    std::istringstream pids(Read(file));
+    std::string living;
+    for (std::string pid; pids >> pid;) {
+      std::string command;  // of a process that nobody has waited for yet, too, it is empty
+      std::ifstream("/proc/" + pid + "/cmdline") >> command;
+      if (!command.empty()) living += pid + " ";
+    }
+    return living;
+  }
 
   static int Namespaces() {
     int count = 0;
@@ -90,19 +103,47 @@ TEST_F(WanOnHosts, AHostThatFailsIsNamed) {
   EXPECT_THAT(outcome.out, HasSubstr("node 3: part\n"));
 }
 
+TEST_F(WanOnHosts, AFailureMayEndAll) {
+  const Outcome outcome = Wan(
+      "--halt-on-failure -- sh -c 'test $SPES_HOST = 1 && exit 7; sleep 1000 & wait; echo rest'");
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("spes-sim: wan: node 1 ended with 7\n"));
+  EXPECT_EQ(outcome.out, "");
+}
+
+// From another network namespace, too: the names are the machine's.
+TEST_F(WanOnHosts, APrefixIsOneProcesss) {
+  const Outcome outcome =
+      Wan("--only node0 -- sh -c 'unshare -n " SPES_PROGRAM " wan s.yaml --prefix " + Prefix() +
+          " -- true'");
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.out, HasSubstr("another process holds the namespaces " + Prefix() + "-*"));
+}
+
 TEST_F(WanOnHosts, AnInterruptEndsAllAndLeavesNothing) {
   const Outcome outcome =
       Wan("-- sh -c 'sleep 1000 & echo $! >>pids; wait'", "timeout --preserve-status -s INT 3");
   EXPECT_EQ(outcome.code, 128 + SIGINT) << outcome.err;
   EXPECT_EQ(Namespaces(), 0);
-  std::istringstream pids(Read("pids"));
-  int count = 0;
-  for (std::string pid; pids >> pid; ++count) {
-    std::string command;  // of a process that nobody has waited for yet, too, it is empty
-    std::ifstream("/proc/" + pid + "/cmdline") >> command;
-    EXPECT_EQ(command, "") << "grandchildren too";
-  }
-  EXPECT_EQ(count, 5);
+  EXPECT_EQ(Living("pids"), "") << "grandchildren too";
+  EXPECT_EQ(std::ranges::count(Read("pids"), '\n'), 5);
+}
+
+TEST_F(WanOnHosts, WhoKillsItEndsAllTheSame) {
+  Background wan(
+      folder.string(),
+      "wan s.yaml --prefix " + Prefix() + " -- sh -c 'sleep 1000 & echo $! >>pids; wait'", "w.txt");
+  const auto until = [](const auto& done) {
+    for (int i = 0; i < 3000 && !done(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return done();
+  };
+  ASSERT_TRUE(until([this] { return std::ranges::count(Read("pids"), '\n') == 5; }));
+  wan.Signal(SIGKILL);
+  EXPECT_EQ(wan.Wait(), -SIGKILL);
+  EXPECT_TRUE(until([this] { return Living("pids").empty(); })) << Living("pids");
+  EXPECT_EQ(Wan("-- true").code, 0) << "the namespaces' names are free again";
 }
 
 TEST_F(WanOnHosts, WithoutACommandItStaysUntilInterrupted) {
@@ -142,6 +183,8 @@ TEST_F(WanTest, RefusesWhatCannotBe) {
            {"-- no-such-program", "no-such-program: there is no such program"},
            {"--only node4 -- true", "--only node4: there is no such host"},
            {"--only node1", "--only: without a command"},
+           {"--only node0,node1,node0 -- true", "--only: node0 is named twice"},
+           {"--halt-on-failure", "--halt-on-failure: without a command"},
            {"--set 'network.background=[{size: 1 MB}]'", "network.background: "},
            {"--set sync.allocation=all --set 'nodes.groups=[{count: 200}]'",
             "wan has room for 127"},

@@ -4,14 +4,15 @@
 
 #include <stdexcept>
 
-#include "scenarios/printer.h"
 #include "scenarios/scenario.h"
+#include "scenarios/scenario_hash.h"
+#include "tests/scenarios/scenario_testing.h"
 
 namespace spes::scenarios {
 namespace {
 
 std::string Difference(const Scenario& a, const Scenario& b) {
-  return FirstDifference(PrintScenario(a), PrintScenario(b), "here", "there");
+  return FirstDifference(IdentityOf(a).text, IdentityOf(b).text, "here", "there");
 }
 
 TEST(ScenarioDifference, NamesTheFirstKeyThatDiffers) {
@@ -48,6 +49,21 @@ TEST(ScenarioDifference, WhatHasNoInfluenceOnTheResultDoesNotCount) {
   b.output.log = "elsewhere.h5";
   b.transport.kind = TransportKind::kTcp;
   EXPECT_EQ(Difference(a, b), "");
+}
+
+TEST(ScenarioDifference, FilesDifferByTheirContent) {
+  const TempFolder folder;
+  Scenario a, b;
+  a.data.domains.resize(1);
+  a.data.domains[0].name = "text";
+  b.data.domains = a.data.domains;
+  a.data.domains[0].files = {folder.Write("a", "text")};
+  b.data.domains[0].files = {folder.Write("elsewhere/b", "text")};
+  EXPECT_EQ(Difference(a, b), "");
+  b.training.optimizer.lr = 0.1;
+  EXPECT_EQ(Difference(a, b).substr(0, 12), "training.lr ");
+  folder.Write("a", "Text");
+  EXPECT_EQ(Difference(a, b).substr(0, 20), "data.domains.0.files");
 }
 
 TEST(ScenarioDifference, WhatIsNoScenarioIsNamed) {

@@ -46,6 +46,14 @@ TEST(ScenarioHash, IsOfWhatDeterminesTheResult) {
   }
 }
 
+TEST(ScenarioHash, AMeasuredStepTimeDoesNotCount) {
+  const auto hash = [](const std::string& kind, const std::string& time) {
+    return HashWith({"nodes.compute.kind=" + kind, "nodes.compute.step_time=" + time});
+  };
+  EXPECT_EQ(hash("measured", "1 s"), hash("measured", "2 s"));
+  EXPECT_NE(hash("fixed", "1 s"), hash("fixed", "2 s"));
+}
+
 TEST(ScenarioHash, FilesCountByTheirContent) {
   const TempFolder folder;
   const std::string a = folder.Write("a", std::string(200'000, 'x'));
@@ -83,11 +91,11 @@ TEST(ScenarioHash, KnownFilesAreNotReadAgain) {
   const std::string a = folder.Write("a.trace", "1\n");
   const Scenario s = Parse(kSmall, {"network.coordinator_link.down_trace=" + a});
   FileDigests known;
-  const std::string hash = ScenarioHash(s, known);
+  const std::string hash = IdentityOf(s, known).hash;
   EXPECT_EQ(hash, ScenarioHash(s));
   EXPECT_EQ(known.size(), 1u);
   folder.Write("a.trace", "2\n");
-  EXPECT_EQ(ScenarioHash(s, known), hash);
+  EXPECT_EQ(IdentityOf(s, known).hash, hash);
   EXPECT_NE(ScenarioHash(s), hash);
 }
 

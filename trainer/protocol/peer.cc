@@ -355,8 +355,7 @@ void Peer::SendOffer() {
 void Peer::On(const Reject& m) {
   if (m.reason == RejectReason::kScenario || m.reason == RejectReason::kOtherRun) {
     state_ = PeerState::kRefused;
-    throw std::runtime_error(
-        fmt::format("the coordinator refuses node {}: {}", config_.node, m.detail));
+    throw NotOfThisRun(fmt::format("the coordinator refuses node {}: {}", config_.node, m.detail));
   }
   // Of no round is word that nothing of it is taken any more.
   if (m.reason == RejectReason::kDistrusted && m.round == 0) {

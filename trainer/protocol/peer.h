@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,11 @@
 #include "trainer/sync/residuals.h"
 
 namespace spes::trainer {
+
+// A peer, or what it has kept, is not of the coordinator's run: only its user can mend that.
+struct NotOfThisRun : std::invalid_argument {
+  using std::invalid_argument::invalid_argument;
+};
 
 enum class PeerState { kJoining, kComputing, kUploading, kWaiting, kFinished, kRefused };
 std::string_view Name(PeerState state);
@@ -54,11 +60,11 @@ class Peer {
   Peer(PeerConfig config, Node& node, const World& start, Runtime& runtime,
        const std::atomic<bool>& stop);
 
-  // Takes up what the store has, if anything, and joins. Once. Throws std::invalid_argument, one
-  // line, when that is of another scenario.
+  // Takes up what the store has, if anything, and joins. Once. Throws NotOfThisRun, one line, when
+  // that is of another scenario.
   void Start();
 
-  // From the coordinator. Throws std::runtime_error when it refuses this peer for good.
+  // From the coordinator. Throws NotOfThisRun when it refuses this peer for good.
   void OnMessage(const Message& message);
 
   // The way to the coordinator is lost, and whatever was on it: joins again after a while.

@@ -58,7 +58,7 @@ bool Peer::Restore(std::int32_t round) {
   if (!text) return false;
   SavedPeer saved = ReadSavedPeer(*text, table_);
   if (saved.scenario_hash != config_.scenario_hash) {
-    throw std::invalid_argument(
+    throw NotOfThisRun(
         fmt::format("node {}: what it has kept is of another scenario ({}, now {}); name another "
                     "folder, or remove it",
                     config_.node, saved.scenario_hash, config_.scenario_hash));

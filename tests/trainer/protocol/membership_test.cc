@@ -144,7 +144,7 @@ TEST(Membership, AnotherScenarioIsRefused) {
   try {
     c.Run();
     FAIL();
-  } catch (const std::runtime_error& e) {
+  } catch (const NotOfThisRun& e) {
     EXPECT_STREQ(
         e.what(),
         "the coordinator refuses node 1: its scenario other is not the coordinator's same");

@@ -1,23 +1,13 @@
-// HOST:PORT, and what addresses mean.
+// What addresses mean.
 #pragma once
 
 #include <asio.hpp>
-#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "trainer/runtime/tcp/host_port.h"
+
 namespace spes::trainer {
-
-struct HostPort {
-  std::string host;  // a name or an address, without brackets
-  std::uint16_t port = 0;
-};
-
-// "HOST:PORT" or "[IPV6]:PORT". Throws std::invalid_argument, one line, on anything else.
-HostPort ParseHostPort(const std::string& text);
-
-// The same as text.
-std::string AddressText(const HostPort& address);
 
 // Of this machine, whoever else is in the network.
 bool IsLoopback(const asio::ip::address& address);

@@ -1,0 +1,52 @@
+// What a run writes down waits until nothing can be refused any more.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/protocol/peer_store.h"
+
+namespace spes::app {
+
+// A start that is refused leaves nothing that the next one would take for a run. Used by the thread
+// that begins the run; from then on by any.
+class HoldBack {
+ public:
+  // At once when the run has begun; otherwise then, in the order in which it was asked for.
+  void Do(std::function<void()> write) {
+    if (begun_) return write();
+    waiting_.push_back(std::move(write));
+  }
+  void Begin() {
+    begun_ = true;
+    for (const auto& write : std::exchange(waiting_, {})) write();
+  }
+
+ private:
+  bool begun_ = false;
+  std::vector<std::function<void()>> waiting_;
+};
+
+// A store whose writes are held back; `hold_back` must outlive it.
+class HeldBackStore final : public trainer::PeerStore {
+ public:
+  HeldBackStore(std::unique_ptr<trainer::PeerStore> disk, HoldBack& hold_back)
+      : disk_(std::move(disk)), hold_back_(hold_back) {}
+
+  void Write(std::int32_t round, const std::string& state) override {
+    hold_back_.Do([this, round, state] { disk_->Write(round, state); });
+  }
+  std::vector<std::int32_t> Rounds() const override { return disk_->Rounds(); }
+  std::optional<std::string> Read(std::int32_t round) const override { return disk_->Read(round); }
+
+ private:
+  std::unique_ptr<trainer::PeerStore> disk_;
+  HoldBack& hold_back_;
+};
+
+}  // namespace spes::app
