@@ -123,7 +123,6 @@ RunOfScenario::RunOfScenario(scenarios::Scenario scenario, const RunOptions& opt
       display_(says_little_),
       pool_(scenario_.workers) {
   const int nodes = scenarios::NodeCount(scenario_);
-  CheckTrained(options_.trains, nodes);
   memory_at_start_.program_bytes = ResidentBytes();
   dataset_ = OpenData(scenario_);
   memory_at_start_.data_bytes = ResidentBytes() - memory_at_start_.program_bytes;
@@ -395,6 +394,7 @@ int Run(scenarios::Scenario scenario, const RunOptions& options) {
   trainer::InitLibTorch();
   EventLog events(options.log, trainer::kCoordinator);
   try {
+    CheckTrained(options.trains, scenarios::NodeCount(scenario));
     trainer::RequireDevices(scenario.devices);
     return RunOfScenario(std::move(scenario), options, events).Run();
   } catch (const std::exception& error) {

@@ -34,6 +34,7 @@ std::vector<std::string> SortedLines(const std::string& text) {
 class WanTest : public ProgramTest {
  protected:
   WanTest() { Write("s.yaml", TinyScenario()); }
+  ~WanTest() override { std::filesystem::remove("/run/spes-sim-wan-" + Prefix() + ".lock"); }
 
   Outcome Wan(const std::string& arguments, const std::string& before = "") const {
     return Run("wan s.yaml --prefix " + Prefix() + " " + arguments, before);
