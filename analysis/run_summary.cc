@@ -8,7 +8,11 @@
 
 namespace spes::analysis {
 
-RunSummary::RunSummary(RunPlan plan) { totals_.plan = plan; }
+RunSummary::RunSummary(RunPlan plan) {
+  totals_.plan = plan;
+  totals_.rounds = plan.first_round - 1;
+  totals_.steps = plan.steps_before;
+}
 
 void RunSummary::Record(const StepRecord& r) {
   round_ = std::max(round_, r.round);

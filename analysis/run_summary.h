@@ -16,8 +16,9 @@ struct RunPlan {
   std::int32_t nodes = 0;
   std::int64_t steps = 0;  // of each node
   std::int32_t rounds = 0;
-  bool real = false;             // on real machines: time is the wall clock's
-  std::int32_t first_round = 1;  // of this process, where a run is resumed
+  bool real = false;              // on real machines: time is the wall clock's
+  std::int32_t first_round = 1;   // of this process, where a run is resumed
+  std::int64_t steps_before = 0;  // of each node, likewise
 };
 
 // Where a run stands.
@@ -53,8 +54,8 @@ struct RunTotals {
   RunStatus status = RunStatus::kRunning;
   std::string world_hash = {};
   RunPlan plan = {};
-  std::int32_t rounds = 0;  // published
-  std::int64_t steps = 0;   // of the node that did most
+  std::int32_t rounds = 0;  // published, those before the run was resumed too
+  std::int64_t steps = 0;   // of the node that did most, likewise
   std::int64_t tokens = 0;
   double virtual_s = 0;
   std::vector<NodeTotals> nodes = {};           // by node; only those with a finished round

@@ -188,10 +188,11 @@ std::string ProgressLine(const Progress& progress, double wall_s) {
   const double own = progress.done - progress.done_before;
   const double left =
       own > 0 ? wall_s * (1 - progress.done) / own : std::numeric_limits<double>::quiet_NaN();
-  return fmt::format("round {:>{}}/{}   {} {:>11}   {:>7} tokens/s   loss {:>6}   left {:>11}",
-                     progress.round, fmt::formatted_size("{}", progress.rounds), progress.rounds,
-                     progress.real ? "time" : "virtual", FormatDuration(progress.virtual_s),
-                     FormatCount(rate), Loss(progress.ce), FormatDuration(left));
+  return fmt::format(
+      "round {:>{}}/{}   {} {:>11}   {:>7} tokens/s   training loss {:>6}   left {:>11}",
+      progress.round, fmt::formatted_size("{}", progress.rounds), progress.rounds,
+      progress.real ? "time" : "virtual", FormatDuration(progress.virtual_s), FormatCount(rate),
+      Loss(progress.ce), FormatDuration(left));
 }
 
 std::string SummaryText(const RunTotals& run, const SummaryContext& context) {

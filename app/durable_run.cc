@@ -2,14 +2,32 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <stdexcept>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "app/random_number.h"
 #include "trainer/checkpoint/node_store.h"
 
 namespace spes::app {
+
+namespace {
+
+// A folder that cannot be used, or is in use, before anything has begun is the user's to mend.
+template <class F>
+auto AtStart(F open) {
+  try {
+    return open();
+  } catch (const std::runtime_error& error) {
+    throw std::invalid_argument(error.what());
+  }
+}
+
+}  // namespace
 
 std::string LogPath(const scenarios::Scenario& scenario) {
   if (!scenario.output.log.empty()) return scenario.output.log;
@@ -31,9 +49,11 @@ OpenedJournal OpenJournal(const scenarios::Scenario& scenario, const std::string
   opened.durability.scenario_hash = scenario_hash;
   if (folder.empty()) return opened;
   opened.durability.nodes.folder = folder;
-  opened.journal = std::make_unique<trainer::Journal>(
-      (std::filesystem::path(folder) / "coordinator").string(),
-      trainer::Retention{scenario.output.journal_last, scenario.output.journal_every});
+  opened.journal = AtStart([&] {
+    return std::make_unique<trainer::Journal>(
+        (std::filesystem::path(folder) / "coordinator").string(),
+        trainer::Retention{scenario.output.journal_last, scenario.output.journal_every});
+  });
   const std::vector<std::int32_t> rounds = opened.journal->Rounds();
   if (rounds.empty()) return opened;
   if (!go_on) {
@@ -57,9 +77,36 @@ OpenedJournal OpenJournal(const scenarios::Scenario& scenario, const std::string
   return opened;
 }
 
+std::vector<int> NodesKeptIn(const std::string& folder) {
+  namespace fs = std::filesystem;
+  constexpr std::string_view kBegin = "node-";
+  std::vector<int> nodes;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kBegin)) continue;
+    int node = -1;
+    const char* end = name.data() + name.size();
+    const auto read = std::from_chars(name.data() + kBegin.size(), end, node);
+    if (read.ec != std::errc() || read.ptr != end || node < 0) continue;
+    for (const auto& file : fs::directory_iterator(entry.path(), ignored)) {
+      if (file.path().extension() != ".state") continue;
+      nodes.push_back(node);
+      break;
+    }
+  }
+  std::sort(nodes.begin(), nodes.end());
+  return nodes;
+}
+
+std::string NodeFolder(const std::string& folder, int node) {
+  return (std::filesystem::path(folder) / fmt::format("node-{}", node)).string();
+}
+
 std::unique_ptr<trainer::PeerStore> OpenNodeStore(const NodeStates& states, int node) {
-  auto disk = std::make_unique<trainer::NodeStore>(
-      (std::filesystem::path(states.folder) / fmt::format("node-{}", node)).string(), states.warn);
+  auto disk = AtStart([&] {
+    return std::make_unique<trainer::NodeStore>(NodeFolder(states.folder, node), states.warn);
+  });
   if (states.hold_back == nullptr) return disk;
   return std::make_unique<HeldBackStore>(std::move(disk), *states.hold_back);
 }

@@ -33,6 +33,12 @@ OpenedJournal OpenJournal(const scenarios::Scenario& scenario, const std::string
                           std::shared_ptr<const trainer::BlockTable> table, bool go_on,
                           std::vector<std::string>& warnings);
 
+// The nodes of which the folder holds a state, ascending; none where it is not there.
+std::vector<int> NodesKeptIn(const std::string& folder);
+
+// Where node `node` keeps its states, of a run that keeps things in `folder`.
+std::string NodeFolder(const std::string& folder, int node);
+
 // What node `node` keeps; the folder is not empty.
 std::unique_ptr<trainer::PeerStore> OpenNodeStore(const NodeStates& states, int node);
 

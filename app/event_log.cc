@@ -7,21 +7,20 @@
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iostream>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
 #include <utility>
 
+#include "app/output_paths.h"
+#include "trainer/protocol/messages.h"
 #include "trainer/wire/printable.h"
 
 namespace spes::app {
 
 namespace {
 
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 constexpr const char* kTextLine = "%Y-%m-%dT%H:%M:%S.%eZ %l %v";
 // What is in the message ends the object.
 constexpr const char* kJsonLine = R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v)";
@@ -40,14 +39,16 @@ spdlog::level::level_enum Level(EventLevel level) {
 
 // Of the kinds in the log's table of events.
 EventLevel LevelOf(const std::string& kind) {
-  static const std::set<std::string> warnings = {"missing",    "lost",        "late",    "reject",
-                                                 "refused",    "dropped",     "renewed", "damaged",
-                                                 "quarantine", "quarantined", "down"};
+  static const std::set<std::string> warnings = {
+      "missing",     "lost",         "late",    "reject",      "refused",
+      "dropped",     "renewed",      "damaged", "quarantine",  "quarantined",
+      "certificate", "disconnected", "no room", "unreachable", "down"};
   return warnings.contains(kind) ? EventLevel::kWarning : EventLevel::kInfo;
 }
 
 spdlog::sink_ptr MakeSink(const EventLogOptions& options) {
   if (options.file.empty()) return std::make_shared<spdlog::sinks::stderr_sink_st>();
+  RequireFolderOf(options.file);
   try {
     return std::make_shared<spdlog::sinks::basic_file_sink_st>(options.file);
   } catch (const spdlog::spdlog_ex& error) {
@@ -93,13 +94,15 @@ void EventLog::Write(EventLevel level, std::int32_t node, std::int32_t round, do
                      std::string_view event, const std::string& detail) {
   if (!sink_) return;
   if (!sink_->json) {
-    const std::string who = node < 0 ? "coordinator" : fmt::format("node {}", node);
+    const std::string who = node == kNoNumberYet ? "node ?"
+                            : node < 0           ? "coordinator"
+                                                 : fmt::format("node {}", node);
     std::string line = fmt::format("{} round {} {}", who, round, event);
     if (!detail.empty()) line += ": " + detail;
     return sink_->Write(level, trainer::Printable(line));
   }
-  nlohmann::ordered_json json = {{"node", node}, {"round", round}};
-  if (std::isfinite(run_s)) json["run_s"] = run_s;
+  nlohmann::ordered_json json = {{"node", nullptr}, {"round", round}, {"run_s", run_s}};
+  if (node != kNoNumberYet) json["node"] = node;
   json["event"] = event;
   json["detail"] = detail;
   const std::string object =
@@ -108,11 +111,12 @@ void EventLog::Write(EventLevel level, std::int32_t node, std::int32_t round, do
 }
 
 void EventLog::Say(EventLevel level, std::string_view event, const std::string& detail) {
-  Write(level, node_, round_, kUnknown, event, detail);
+  Write(level, node_, round_, clock_ ? clock_() : 0, event, detail);
 }
 
 void EventLog::Record(const analysis::EventRecord& r) {
-  Write(LevelOf(r.kind), r.node, round_, r.virtual_s, r.kind, r.detail);
+  const bool unknown = r.node < 0 && node_ != trainer::kCoordinator;  // its own process's
+  Write(LevelOf(r.kind), unknown ? node_ : r.node, round_, r.virtual_s, r.kind, r.detail);
 }
 
 void EventLog::Record(const analysis::RoundRecord& r) {

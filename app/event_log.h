@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "analysis/partial_recorder.h"
 
@@ -24,13 +26,15 @@ struct EventLogOptions {
 enum class EventLevel { kInfo, kWarning, kError };
 
 // Every line has the time (UTC, ISO 8601, to the millisecond), a level (info, warning, error), the
-// node that it is about (−1 or "coordinator": the coordinator, or the run as a whole), the round at
-// hand, the kind of event and a detail. In JSON these are the members time, level, node, round,
-// event and detail of one object; run_s, the run's clock, is there where it is known. Lines go out
+// node that it is about (−1 or "coordinator": the coordinator, or the run as a whole; null or
+// "node ?": a node that has no number yet), the round at hand, the kind of event and a detail. In
+// JSON these are the members time, level, node, round, event and detail of one object, with run_s,
+// the run's clock, 0 before it is known. Lines go out
 // at once. A line that cannot be written is lost, and standard error says so once: a full disk does
 // not end a run. Called from one thread.
 class EventLog final : public analysis::PartialRecorder {
  public:
+  static constexpr std::int32_t kNoNumberYet = -2;
   // `node`: whose process this is; −1: the coordinator's. Throws std::invalid_argument, one line,
   // when the file cannot be opened. Where `options` want none, this does nothing.
   EventLog(const EventLogOptions& options, std::int32_t node);
@@ -38,6 +42,8 @@ class EventLog final : public analysis::PartialRecorder {
 
   void Say(EventLevel level, std::string_view event, const std::string& detail);
   void SetNode(std::int32_t node) { node_ = node; }
+  // Seconds of the run's clock; it must be good as long as anything is said.
+  void SetClock(std::function<double()> clock) { clock_ = std::move(clock); }
   // The one at hand, and the last that there will be, where that is known.
   void SetRound(std::int32_t round) { round_ = round; }
   void SetLastRound(std::int32_t round) { last_round_ = round; }
@@ -54,6 +60,7 @@ class EventLog final : public analysis::PartialRecorder {
              std::string_view event, const std::string& detail);
 
   std::int32_t node_, round_ = 0;
+  std::function<double()> clock_;
   std::int32_t last_round_ = std::numeric_limits<std::int32_t>::max();
   std::unique_ptr<Sink> sink_;  // null: nowhere
 };

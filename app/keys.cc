@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "app/output_paths.h"
 #include "trainer/runtime/tcp/keys.h"
 
 namespace spes::app {
@@ -35,13 +36,16 @@ KeysCommand::KeysCommand(CLI::App& app)
 bool KeysCommand::parsed() const { return command_->parsed(); }
 
 int KeysCommand::Run() const {
+  RequireFolderOf(folder_);
   const auto paths =
       trainer::MakeKeys({.folder = folder_, .hosts = hosts_, .nodes = nodes_, .days = days_});
   for (const std::string& path : paths) std::cout << path << "\n";
   std::cout << fmt::format(
       "\nThe coordinator needs coordinator.pem, coordinator-key.pem and token (and authority.pem\n"
       "with transport.mutual); node K needs authority.pem and token (and node-K.pem and\n"
-      "node-K-key.pem with transport.mutual). Copy them by a way that you trust.\n");
+      "node-K-key.pem with transport.mutual). Copy them by a way that you trust. The authority's "
+      "key is\n"
+      "not kept: a further node with transport.mutual, or another date, wants new keys for all.\n");
   return 0;
 }
 

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <filesystem>
-#include <future>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -19,14 +17,17 @@
 #include "analysis/hdf5/log_writer.h"
 #include "analysis/summary_text.h"
 #include "analysis/version.h"
+#include "app/baselines.h"
 #include "app/durable_run.h"
 #include "app/evaluations.h"
 #include "app/exit_code.h"
+#include "app/finished_run.h"
 #include "app/interrupt.h"
 #include "app/memory_report.h"
 #include "app/node_processes.h"
 #include "app/output_paths.h"
 #include "app/prepare.h"
+#include "app/run_lines.h"
 #include "app/simulation.h"
 #include "app/status_board.h"
 #include "app/tcp_coordinator.h"
@@ -64,6 +65,11 @@ class RunOfScenario {
  public:
   // `events` must outlive this.
   RunOfScenario(scenarios::Scenario scenario, const RunOptions& options, EventLog& events);
+  ~RunOfScenario() {
+    if (engine_) events_.SetClock([last = engine_->NowSeconds()] { return last; });
+  }
+  RunOfScenario(const RunOfScenario&) = delete;
+  RunOfScenario& operator=(const RunOfScenario&) = delete;
   int Run();
 
  private:
@@ -77,6 +83,8 @@ class RunOfScenario {
   void Save(const trainer::PublishedRound& published);
   void Tell(EventLevel level, std::string_view event, const std::string& line);
   void Tick();
+  void ShowWaiting();
+  int RunOver();
   void Finish();
   void PrintSummary(double set_up_s, double simulation_s);
 
@@ -96,12 +104,8 @@ class RunOfScenario {
   trainer::PublishedRound last_;
   std::optional<std::int32_t> resumed_after_;  // round
   std::int64_t steps_before_ = 0;              // all nodes', in the processes before this one
-  struct BaselineJob {
-    std::future<void> done;
-    std::shared_ptr<analysis::Baseline> result;
-    std::shared_ptr<double> entropy;  // of a synthetic language; otherwise NaN
-  };
-  std::vector<BaselineJob> baselines_;
+  bool over_ = false;                          // and nothing is left to do
+  Baselines baselines_;
   std::unique_ptr<Evaluations> evaluations_;
   std::unique_ptr<trainer::Journal> journal_;
   HoldBack hold_back_;
@@ -109,6 +113,9 @@ class RunOfScenario {
   std::unique_ptr<Engine> engine_;
   std::string alone_at_;  // address for nodes of this machine; empty: they are not ours to start
   std::unique_ptr<NodeProcesses> processes_;
+  std::unique_ptr<RunLines> lines_;  // null: in simulation
+  Clock::time_point waiting_said_ = {};
+  std::string waiting_for_;
   ProgressDisplay display_;
   trainer::ComputePool pool_;  // ends first: its jobs use all of the above
 };
@@ -136,10 +143,17 @@ RunOfScenario::RunOfScenario(scenarios::Scenario scenario, const RunOptions& opt
   Durability durability = Open(identity.hash);
 
   const trainer::Schedule schedule(scenarios::BuildSchedule(scenario_), *first_world_.table);
-  summary_ = std::make_unique<analysis::RunSummary>(analysis::RunPlan{
-      nodes, scenario_.training.steps, schedule.rounds(), real, resumed_after_.value_or(0) + 1});
+  summary_ = std::make_unique<analysis::RunSummary>(
+      analysis::RunPlan{nodes, scenario_.training.steps, schedule.rounds(), real,
+                        resumed_after_.value_or(0) + 1, steps_before_ / nodes});
   recorder_ = std::make_unique<analysis::TeeRecorder>(
       std::vector<analysis::Recorder*>{summary_.get(), &events_});
+  if (real) {
+    const double patience_s = sim::ToSeconds(scenario_.sync.patience);
+    lines_ = std::make_unique<RunLines>(!options_.serve.empty(), patience_s,
+                                        [this](const std::string& line) { display_.Print(line); });
+    recorder_->Add(lines_.get());
+  }
   events_.SetLastRound(schedule.rounds());
   events_.SetRound(std::min(resumed_after_.value_or(0) + 1, schedule.rounds()));
   evaluations_ =
@@ -149,6 +163,7 @@ RunOfScenario::RunOfScenario(scenarios::Scenario scenario, const RunOptions& opt
     if (!scenario_.transport.status.empty()) MakeStatus(identity.hash, schedule.rounds());
     MakeEngine(identity, std::move(durability));
 
+    if (over_) return;
     // Nothing can be refused any more: only now may an older log go.
     analysis::RunInfo info;
     info.scenario = scenarios::PrintScenario(scenario_);
@@ -160,21 +175,7 @@ RunOfScenario::RunOfScenario(scenarios::Scenario scenario, const RunOptions& opt
     throw;
   }
   recorder_->Add(log_.get());
-  for (int d = 0; d < dataset_->domains(); ++d) {
-    auto result = std::make_shared<analysis::Baseline>();
-    auto entropy = std::make_shared<double>(std::nan(""));
-    result->domain = dataset_->domain(d);
-    result->unigram = result->bigram = std::nan("");
-    baselines_.push_back({pool_.Submit(sim::kNever,
-                                       [this, d, result, entropy] {
-                                         const trainer::BaselineLoss loss =
-                                             dataset_->Baseline(d, scenario_.training.context);
-                                         result->unigram = loss.unigram;
-                                         result->bigram = loss.bigram;
-                                         *entropy = loss.entropy;
-                                       }),
-                          result, entropy});
-  }
+  baselines_.Begin(dataset_, scenario_.training.context, pool_);
 }
 
 // What the journal has, if anything.
@@ -199,12 +200,26 @@ Durability RunOfScenario::Open(const std::string& scenario_hash) {
     const std::int32_t round = durability.resume->round;
     resumed_after_ = round;
     steps_before_ = durability.resume->step * scenarios::NodeCount(scenario_);
+    const std::string complete = durability.resume->step >= scenario_.training.steps
+                                     ? CompleteLogOf(paths_.log)
+                                     : std::string();
+    over_ = !complete.empty();
+    if (over_) {
+      Tell(EventLevel::kInfo, "over",
+           fmt::format("this run is over (round {} of {}), its log is {}; remove {} to begin anew",
+                       round, round, complete, durability.nodes.folder));
+      return std::move(durability);
+    }
     paths_.log = fs::path(paths_.log).replace_extension(fmt::format(".from-{}.h5", round)).string();
     Tell(EventLevel::kInfo, "resume",
          fmt::format("going on after round {}; this part's log is {}", round, paths_.log));
   } else if (options_.resume) {
     throw std::invalid_argument(
         "--resume: there is nothing to go on with; output.journal must name the folder of a run");
+  } else if (real) {
+    Tell(EventLevel::kInfo, "new run",
+         fmt::format("a new run; journal in {}",
+                     fs::absolute(durability.nodes.folder).lexically_normal().string()));
   }
   return std::move(durability);
 }
@@ -252,6 +267,7 @@ void RunOfScenario::MakeEngine(const scenarios::ScenarioIdentity& identity, Dura
 
 // From here on there is a run, which a later process may find.
 void RunOfScenario::Begin() {
+  events_.SetClock([this] { return engine_->NowSeconds(); });
   hold_back_.Begin();
   if (alone_at_.empty()) return;
   processes_ = std::make_unique<NodeProcesses>(scenario_, alone_at_, JournalFolder(scenario_),
@@ -260,6 +276,7 @@ void RunOfScenario::Begin() {
 
 void RunOfScenario::OnPublished(const trainer::PublishedRound& published) {
   last_ = published;
+  if (over_) return;
   const bool last = published.step >= scenario_.training.steps;
   const int every = scenario_.output.eval_every;
   if (published.round == 0 || last || (every > 0 && published.round % every == 0)) {
@@ -282,7 +299,8 @@ void RunOfScenario::Tell(EventLevel level, std::string_view event, const std::st
   events_.Say(level, event, line);
   if (options_.log.takes_standard_error()) return;
   if (level != EventLevel::kInfo) {
-    std::cerr << "spes-sim: " << line << std::endl;
+    display_.End();
+    std::cerr << "spes-sim: warning: " << line << std::endl;
   } else if (!options_.quiet) {
     std::cerr << line << std::endl;
   }
@@ -306,11 +324,33 @@ void RunOfScenario::Tick() {
   progress.done_before = static_cast<double>(steps_before_) / whole;
   progress.tokens = done * step_tokens;
   progress.tokens_before = steps_before_ * step_tokens;
+  if (lines_) ShowWaiting();
   display_.Show(progress);
   if (status_) status_->Tick(*engine_, *summary_, progress.tokens, stop_);
 }
 
+// Behind the progress, and as an event when it changes and every minute.
+void RunOfScenario::ShowWaiting() {
+  constexpr std::chrono::minutes kAgain{1};
+  const RunLines::Waiting waiting =
+      lines_->WaitingFor(*engine_->coordinator(), engine_->NowSeconds());
+  display_.SetNote(waiting.who, waiting.text);
+  const Clock::time_point now = Clock::now();
+  if (waiting.who == waiting_for_ && now - waiting_said_ < kAgain) return;
+  waiting_for_ = waiting.who;
+  waiting_said_ = now;
+  if (!waiting.who.empty()) events_.Say(EventLevel::kInfo, "waiting", waiting.text);
+}
+
+// Nodes that dial for a while are told.
+int RunOfScenario::RunOver() {
+  if (!options_.serve.empty()) engine_->Run([] {});
+  events_.Say(EventLevel::kInfo, "end", "the run is over");
+  return InterruptSignal() != 0 ? 128 + InterruptSignal() : 0;
+}
+
 int RunOfScenario::Run() {
+  if (over_) return RunOver();
   const auto seconds_since = [](Clock::time_point t) {
     return std::chrono::duration<double>(Clock::now() - t).count();
   };
@@ -341,9 +381,7 @@ int RunOfScenario::Run() {
 void RunOfScenario::Finish() {
   if (last_.round > 0) Save(last_);
   evaluations_->Collect(true);
-  if (!stop_) {
-    for (BaselineJob& job : baselines_) job.done.get();
-  }
+  if (!stop_) baselines_.Wait();
   RecordMemory(scenario_, engine_->allocation(), *first_world_.table, pool_.threads(),
                memory_at_start_, *recorder_);
   recorder_->Finish(stop_ ? analysis::RunStatus::kInterrupted : analysis::RunStatus::kComplete,
@@ -357,17 +395,7 @@ void RunOfScenario::PrintSummary(double set_up_s, double simulation_s) {
   context.scenario = scenario_.name;
   context.log_path = paths_.log;
   if (last_.round > 0) context.world_path = paths_.world;
-  for (const BaselineJob& job : baselines_) {
-    if (!job.done.valid() || job.done.wait_for(Clock::duration(0)) == std::future_status::ready) {
-      context.baselines.push_back(*job.result);
-      if (std::isfinite(*job.entropy)) {
-        context.notes.push_back(
-            fmt::format("{}: the language's entropy is {:.4f} nats per token, the "
-                        "least that any model can reach",
-                        job.result->domain, *job.entropy));
-      }
-    }
-  }
+  baselines_.AddTo(context);
   if (resumed_after_) {
     context.notes.push_back(
         fmt::format("resumed after round {}: times, tokens and traffic are of the rounds since",

@@ -11,17 +11,19 @@
 #include "app/real_peer.h"
 #include "scenarios/sync_builder.h"
 #include "scenarios/tcp_builder.h"
+#include "trainer/runtime/tcp/keys.h"
 
 namespace spes::app {
 
 namespace {
 
-constexpr trainer::Seconds kFarewell{10};  // for what is still on its way at the end
+// For what is still on its way at the end, and for nodes that come once more when all is over.
+constexpr std::chrono::seconds kFarewell{10};
 
 std::unique_ptr<trainer::TcpServer> Listen(const scenarios::Scenario& scenario,
                                            const ServeSetup& setup, int nodes,
                                            const trainer::World& world, const std::string& folder,
-                                           trainer::ComputePool& pool,
+                                           bool resumed, trainer::ComputePool& pool,
                                            analysis::Recorder& recorder) {
   trainer::TcpServeConfig config;
   config.address = setup.address;
@@ -29,7 +31,14 @@ std::unique_ptr<trainer::TcpServer> Listen(const scenarios::Scenario& scenario,
   config.taken = [trains = setup.trains](trainer::NodeId node) {
     return std::find(trains.begin(), trains.end(), node) != trains.end();
   };
+  config.resumed = resumed;
   config.security = scenarios::BuildTcpSecurity(scenario, setup.address, true, std::nullopt);
+  if (config.security.tls) {
+    const std::string soon = trainer::CheckDates(config.security.certificate);
+    if (!soon.empty()) {
+      recorder.Record(analysis::EventRecord{0, trainer::kCoordinator, "certificate", soon});
+    }
+  }
   const std::filesystem::path spool =
       folder.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(folder);
   config.options = scenarios::BuildTcpOptions(scenario, *world.table, (spool / "uploads").string());
@@ -48,8 +57,8 @@ TcpCoordinator::TcpCoordinator(const scenarios::Scenario& scenario, const ServeS
     : stop_(stop),
       trains_(setup.trains),
       allocation_(scenarios::BuildAllocation(scenario, *world.table)),
-      server_(Listen(scenario, setup, allocation_.nodes(), world, durability.nodes.folder, pool,
-                     recorder)),
+      server_(Listen(scenario, setup, allocation_.nodes(), world, durability.nodes.folder,
+                     durability.resume && durability.resume->round > 0, pool, recorder)),
       hub_(*server_) {
   trainer::CoordinatorConfig config = scenarios::BuildCoordinatorConfig(scenario, *world.table);
   config.coding_time = {};  // it is in the time that things take
@@ -58,11 +67,16 @@ TcpCoordinator::TcpCoordinator(const scenarios::Scenario& scenario, const ServeS
   config.run = durability.run;
   config.scenario_hash = setup.identity.hash;
   config.journal = durability.journal;
-  if (durability.resume) server_->SetNow(sim::FromSeconds(durability.resume->now_s));
+  if (durability.resume) {
+    server_->SetNow(sim::FromSeconds(durability.resume->now_s));
+    was_over_ = durability.resume->step >= scenario.training.steps;
+    if (was_over_) config.patience = std::min<sim::Time>(config.patience, kFarewell);
+  }
   coordinator_ = std::make_unique<trainer::Coordinator>(
       config, allocation_, world, hub_.endpoint(trainer::kCoordinator), recorder,
       std::move(on_published), std::move(durability.resume));
   const auto on_message = [this](trainer::NodeId from, const trainer::Message& m) {
+    heard_ = server_->Now();
     // A result that comes when all is to end waits with its node: no other round is closed.
     if (stop_ && std::holds_alternative<trainer::Offer>(m)) return;
     coordinator_->OnMessage(from, m);
@@ -113,9 +127,19 @@ void TcpCoordinator::Run(const std::function<void()>& tick) {
   server_->Close(stop_ ? trainer::Seconds(0) : kFarewell);
 }
 
+// All nodes know that the run is over, or will never ask.
+bool TcpCoordinator::AllKnow() const {
+  const auto members = coordinator_->Members();
+  return std::all_of(members.begin(), members.end(), [](const trainer::MemberStatus& each) {
+    return each.state == "gone" || each.state == "quarantined";
+  });
+}
+
 void TcpCoordinator::Serve(const std::function<void()>& tick) {
   // What is being written to the journal is in the log and with the nodes as well.
+  heard_ = server_->Now();
   const auto over = [this] {
+    if (was_over_) return stop_ || AllKnow() || server_->Now() - heard_ >= kFarewell;
     const bool half_done = coordinator_->phase() == trainer::CoordinatorPhase::kReducing;
     return coordinator_->finished() || (stop_ && !half_done);
   };

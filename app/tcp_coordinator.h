@@ -56,9 +56,12 @@ class TcpCoordinator final : public Engine {
                const trainer::World& world, const trainer::Dataset& dataset, int node,
                const NodeStates& states);
   void Serve(const std::function<void()>& tick);
+  bool AllKnow() const;
 
   const std::atomic<bool>& stop_;
   std::vector<int> trains_;
+  bool was_over_ = false;  // when this process began
+  sim::Time heard_{0};     // of a node, last
   trainer::Allocation allocation_;
   std::unique_ptr<trainer::TcpServer> server_;
   trainer::LocalHub hub_;

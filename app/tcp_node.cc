@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
-#include <iostream>
+#include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -14,10 +15,11 @@
 #include "app/exit_code.h"
 #include "app/interrupt.h"
 #include "app/make_node.h"
+#include "app/node_display.h"
+#include "app/output_paths.h"
 #include "app/prepare.h"
 #include "app/random_number.h"
 #include "app/real_peer.h"
-#include "app/terminal.h"
 #include "scenarios/scenario_hash.h"
 #include "scenarios/sync_builder.h"
 #include "scenarios/tcp_builder.h"
@@ -34,60 +36,10 @@ namespace {
 
 constexpr trainer::Seconds kFarewell{10};  // for what is still on its way at the end
 
-// A line, and an event, whenever the node does something else, and whenever a try to reach the
-// coordinator fails for another reason than the last.
-class NodeDisplay {
- public:
-  // Warnings are for the quiet, too, unless standard error holds records.
-  NodeDisplay(bool quiet, bool takes_standard_error, EventLog& events)
-      : quiet_(quiet || takes_standard_error),
-        takes_standard_error_(takes_standard_error),
-        events_(events) {}
-
-  void Waiting(const std::string& why) {
-    if (why == waiting_) return;
-    waiting_ = why;
-    Say("waiting", fmt::format("waiting for the coordinator: {}", why));
-  }
-  void Show(int node, const trainer::Peer& peer, const trainer::TcpNodeStatus& status) {
-    events_.SetRound(peer.round());
-    if (peer.state() != state_ || peer.round() != round_) {
-      state_ = peer.state();
-      round_ = peer.round();
-      events_.Say(EventLevel::kInfo, "state", std::string(Name(peer.state())));
-    }
-    if (quiet_) return;
-    const std::string text =
-        fmt::format("node {}: round {}, {}{}", node, peer.round(), Name(peer.state()),
-                    status.connected ? std::string() : std::string(", without a connection"));
-    if (line_.terminal()) {
-      line_.Show(status.transfer_bytes == 0
-                     ? text
-                     : fmt::format("{} ({} of {} KiB)", text, status.transfer_done >> 10,
-                                   status.transfer_bytes >> 10));
-    } else if (text != shown_) {
-      line_.Print(text);
-    }
-    shown_ = text;
-  }
-  void Say(std::string_view event, const std::string& text) {
-    events_.Say(EventLevel::kInfo, event, text);
-    if (!quiet_) line_.Print(text);
-  }
-  void Warn(std::string_view event, const std::string& text) {
-    events_.Say(EventLevel::kWarning, event, text);
-    if (!takes_standard_error_) line_.Print("spes-sim: " + text);
-  }
-  void End() { line_.End(); }
-
- private:
-  bool quiet_, takes_standard_error_;
-  EventLog& events_;
-  LiveLine line_;
-  std::string waiting_, shown_;
-  std::optional<trainer::PeerState> state_;
-  std::int32_t round_ = 0;
-};
+// The node that this folder holds a state of, and no other; nothing where it holds several or none.
+std::optional<int> OnlyNodeIn(const std::vector<int>& kept) {
+  return kept.size() == 1 ? std::optional(kept.front()) : std::nullopt;
+}
 
 int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events) {
   std::atomic<bool>& stop = InstallInterruptHandlers();
@@ -96,34 +48,52 @@ int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events
     throw std::invalid_argument(
         fmt::format("--node {}: the scenario has nodes 0 to {}", *setup.node, nodes - 1));
   }
+  CheckJournalFolder(scenario);
   const auto dataset = OpenData(scenario);
   const trainer::World world = FirstWorld(scenario);
   const trainer::Allocation allocation = scenarios::BuildAllocation(scenario, *world.table);
   const scenarios::ScenarioIdentity identity = scenarios::IdentityOf(scenario);
-  events.SetNode(setup.node.value_or(trainer::kCoordinator));
+  if (setup.node) events.SetNode(*setup.node);
   events.Say(EventLevel::kInfo, "start",
              fmt::format("{} {} with spes-sim {}", scenario.name, identity.hash,
                          analysis::ProgramVersion()));
   const std::string folder = JournalFolder(scenario);
+  const std::vector<int> kept = NodesKeptIn(folder);
 
   auto pool = std::make_unique<trainer::ComputePool>(1);  // a node does one thing at a time
   NodeDisplay display(setup.quiet, setup.log.takes_standard_error(), events);
   trainer::TcpJoinConfig config;
   config.address = setup.address;
   config.node = setup.node;
+  config.preferred = OnlyNodeIn(kept);
   config.incarnation = RandomNumber();
   config.security = scenarios::BuildTcpSecurity(scenario, setup.address, false, setup.node);
   config.options = scenarios::BuildTcpOptions(scenario, *world.table, "");
   config.scenario = scenarios::BuildTcpScenario(identity);
   const std::unique_ptr<trainer::TcpClient> client =
-      trainer::JoinTcp(std::move(config), world.table, *pool, events, stop,
+      trainer::JoinTcp(std::move(config), world.table, *pool, display, stop,
                        [&display](const std::string& why) { display.Waiting(why); });
   if (!client) return 128 + InterruptSignal();
 
   const int id = client->node();
   events.SetNode(id);
-  display.Say("let in",
-              fmt::format("node {} of {}: let in by {}", id, allocation.nodes(), setup.address));
+  const auto now_s = [&client] { return sim::ToSeconds(client->Now()); };
+  events.SetClock(now_s);
+  const struct ClockEnd {
+    EventLog& events;
+    const decltype(now_s)& clock;
+    ~ClockEnd() {
+      events.SetClock([last = clock()] { return last; });
+    }
+  } clock_end{events, now_s};
+  display.Say("let in", fmt::format("as node {} of {} by {}", id, nodes, setup.address));
+  const std::string place = NodeFolder(folder, id);
+  if (!kept.empty() && std::find(kept.begin(), kept.end(), id) == kept.end()) {
+    display.Warn("other node",
+                 fmt::format("{} holds what node {} has kept, and this is node {}, which begins "
+                             "without; --node says which one to be",
+                             folder, fmt::join(kept, ", "), id));
+  }
   const auto node = MakeNode(scenario, world, *dataset, allocation, id, nullptr, nullptr,
                              WaitSeconds(scenario, id));
   const auto store =
@@ -133,8 +103,9 @@ int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events
                 {.folder = folder,
                  .warn = [&display](const std::string& why) { display.Warn("damaged", why); }},
                 id);
-  trainer::Peer peer(RealPeerConfig(scenario, id, world, identity.hash, store.get()), *node, world,
-                     *client, stop);
+  trainer::PeerConfig peer_config = RealPeerConfig(scenario, id, world, identity.hash, store.get());
+  peer_config.kept_in = place;
+  trainer::Peer peer(std::move(peer_config), *node, world, *client, stop);
   // Its thread ends before what it works on.
   const struct PoolEnd {
     std::unique_ptr<trainer::ComputePool>& pool;
@@ -170,7 +141,7 @@ int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events
   client->Close(kFarewell);
   display.End();
   const int signal = InterruptSignal();
-  if (signal == 0) events.Say(EventLevel::kInfo, "end", "the run is over");
+  if (signal == 0) display.Say("end", "the run is over");
   return signal != 0 ? 128 + signal : 0;
 }
 
@@ -178,7 +149,7 @@ int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events
 
 int RunTcpNode(scenarios::Scenario scenario, const JoinSetup& setup) {
   trainer::InitLibTorch();
-  EventLog events(setup.log, trainer::kCoordinator);
+  EventLog events(setup.log, EventLog::kNoNumberYet);
   try {
     trainer::RequireDevices(scenario.devices);
     return Train(std::move(scenario), setup, events);

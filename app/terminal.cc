@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <utility>
 
 #include "analysis/summary_text.h"
 
@@ -40,11 +41,19 @@ void LiveLine::End() {
 void ProgressDisplay::Show(const analysis::Progress& progress) {
   if (quiet_) return;
   const Clock::time_point now = Clock::now();
-  if (now < next_ && (line_.terminal() || progress.round == shown_round_)) return;
+  const bool due = std::exchange(note_due_, false);
+  if (now < next_ && !due && (line_.terminal() || progress.round == shown_round_)) return;
   next_ = now + (line_.terminal() ? Clock::duration(kRewrite) : Clock::duration(kPlainLine));
   shown_round_ = progress.round;
   const double wall_s = std::chrono::duration<double>(now - start_).count();
-  line_.Show(analysis::ProgressLine(progress, wall_s));
+  const std::string line = analysis::ProgressLine(progress, wall_s);
+  line_.Show(note_.empty() ? line : line + "   " + note_);
+}
+
+void ProgressDisplay::SetNote(const std::string& who, const std::string& text) {
+  note_ = text;
+  if (who != note_of_ && !who.empty()) note_due_ = true;
+  note_of_ = who;
 }
 
 }  // namespace spes::app

@@ -36,6 +36,9 @@ class ProgressDisplay {
 
   // Cheap when nothing is due.
   void Show(const analysis::Progress& progress);
+  // Stands behind the progress from now on. Where lines are not rewritten, a line is due when `who`
+  // is another than before.
+  void SetNote(const std::string& who, const std::string& text);
   // A line that stays.
   void Print(const std::string& line) {
     if (!quiet_) line_.Print(line);
@@ -48,6 +51,8 @@ class ProgressDisplay {
   bool quiet_;
   LiveLine line_;
   int shown_round_ = -1;
+  std::string note_, note_of_;
+  bool note_due_ = false;
   Clock::time_point start_ = Clock::now();
   Clock::time_point next_ = start_;
 };

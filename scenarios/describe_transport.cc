@@ -13,8 +13,8 @@ void Describe(TransportSection& transport, Visitor& v) {
   OneOf<TlsUse>(v,
                 {"tls",
                  "Encryption of connections, TLS 1.3. auto: on, except where the coordinator's "
-                 "address is of this machine and transport.mutual is false; it cannot be off "
-                 "elsewhere."},
+                 "address is a loopback one (127.0.0.1, ::1, localhost) and transport.mutual is "
+                 "false; it cannot be off elsewhere. Must be the same on both sides."},
                 transport.tls,
                 {{"auto", TlsUse::kAuto}, {"on", TlsUse::kOn}, {"off", TlsUse::kOff}});
   v.OnValue({"keys",

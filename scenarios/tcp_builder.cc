@@ -61,10 +61,10 @@ trainer::TcpSecurity BuildTcpSecurity(const Scenario& scenario, const std::strin
   security.tls = t.tls == TlsUse::kOn || (t.tls == TlsUse::kAuto && (t.mutual || !here));
   if (t.keys.empty()) {
     if (!security.tls) return security;
-    throw std::invalid_argument(
-        fmt::format("{}: connections to other machines are encrypted, which needs keys: make them "
-                    "with `spes-sim keys` and name their folder with transport.keys",
-                    address));
+    throw std::invalid_argument(fmt::format(
+        "{}: connections are encrypted, except to loopback addresses, which needs keys: "
+        "make them with `spes-sim keys` and name their folder with transport.keys",
+        address));
   }
   const auto file = [&t](const std::string& name) {
     const std::filesystem::path path = std::filesystem::path(t.keys) / name;
@@ -78,8 +78,8 @@ trainer::TcpSecurity BuildTcpSecurity(const Scenario& scenario, const std::strin
   };
   security.token = trainer::ReadToken(file("token"));
   if (!security.tls) return security;
-  security.authority = file("authority.pem");
   security.ask_certificate = coordinator && t.mutual;
+  if (!coordinator || t.mutual) security.authority = file("authority.pem");
   if (coordinator) {
     security.certificate = file("coordinator.pem");
     security.key = file("coordinator-key.pem");

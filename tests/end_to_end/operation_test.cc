@@ -134,6 +134,7 @@ TEST_F(OperationTest, EventsAreLinesOfTheirOwn) {
     if (event["event"] == "join") joined.insert(event["node"].get<int>());
     EXPECT_LE(event["round"], 2);
     EXPECT_EQ(event["level"], "info") << event;
+    EXPECT_TRUE(event.contains("run_s")) << event;
   }
   EXPECT_EQ(joined, (std::set<int>{0, 1, 2, 3}));
   EXPECT_THAT(Events("a.log").back()["detail"].get<std::string>(), HasSubstr("complete, world "));

@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/end_to_end/background.h"
@@ -157,15 +160,21 @@ TEST_F(WanOnHosts, WithoutACommandItStaysUntilInterrupted) {
   EXPECT_EQ(Namespaces(), 0);
 }
 
+// The block between ```sh and ``` that README.md calls go.sh.
+std::string ReadmesScript() {
+  std::ifstream file(SPES_SOURCE_DIR "/README.md");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  constexpr std::string_view kBegin = "```sh\n";
+  const std::size_t begin = text.find(kBegin);
+  if (begin == std::string::npos) return "exit 9";
+  const std::size_t at = begin + kBegin.size();
+  return text.substr(at, text.find("```\n", at) - at);
+}
+
 // The whole of it: simulated packets, and the real program over real sockets on the same links.
 TEST_F(WanOnHosts, ARunOverItEndsInTheSimulationsWorld) {
-  Write("go.sh", R"(
-if [ $SPES_HOST = coordinator ]; then
-  exec "$0" s.yaml --output wan.h5 --set transport.keys=keys --serve $SPES_ADDRESS:4711
-fi
-exec "$0" s.yaml --set transport.keys=keys --set output.journal=journal$SPES_HOST \
-  --join $SPES_COORDINATOR:4711 --node $SPES_HOST
-)");
+  Write("go.sh", ReadmesScript());
+  std::filesystem::copy_file(folder / "s.yaml", folder / "S.yaml");
   const auto world = [](const std::string& text) {
     const std::size_t at = text.find("world   ");
     return at == std::string::npos ? "no world in: " + text : text.substr(at + 8, 32);
@@ -174,7 +183,8 @@ exec "$0" s.yaml --set transport.keys=keys --set output.journal=journal$SPES_HOS
   ASSERT_EQ(simulated.code, 0) << simulated.err;
   const Outcome keys = Run("keys keys --host 10.77.0.5 --nodes 4");
   ASSERT_EQ(keys.code, 0) << keys.err;
-  const Outcome real = Wan("-- sh -c '. ./go.sh' " SPES_PROGRAM);
+  const std::string bin = std::filesystem::path(SPES_PROGRAM).parent_path().string();
+  const Outcome real = Wan("--halt-on-failure -- sh go.sh", "PATH=" + bin + ":$PATH");
   ASSERT_EQ(real.code, 0) << real.out << real.err;
   EXPECT_EQ(world(real.out), world(simulated.out));
 }

@@ -92,6 +92,7 @@ void Coordinator::BeginRound() {
                                     config_.capacities, round, log_.load());
   }
   allocation_ = config_.orphans == OrphanRule::kHandedOver ? WithoutTheLost() : configured_;
+  TellHandedOver();
   order_ = {};
   order_.span = {round, plan.first_step, plan.steps};
   order_.ahead = plan.ahead;
@@ -104,6 +105,7 @@ void Coordinator::BeginRound() {
   std::iota(nodes.begin(), nodes.end(), 0);
   reduction_ = std::make_unique<Reduction>(config_.reduction, published_.world, std::move(nodes));
   settled_.assign(members_.size(), false);
+  counted_.assign(members_.size(), false);
   closing_ = false;
   decoded_bytes_ = 0;
   last_rejection_.clear();
@@ -181,7 +183,7 @@ void Coordinator::SendOrder(NodeId to) {
     peer.round = order_.span.round;
     peer.damaged = 0;
     peer.up_bytes = 0;
-    ++log_.record.members;
+    CountMember(to);
     RoundOrder order = OrderFor(to, peer);
     auto blocks = peer.held.TakeMissing(published_, allocation_.blocks(to));
     if (peer.admitted) {
@@ -269,6 +271,7 @@ void Coordinator::OnLate(NodeId from, const Offer& m, bool usable) {
 // A result that counts in the round at hand. `squares`: see RoundLog::Accept.
 void Coordinator::Accept(NodeId from, const Offer& m, std::span<const double> squares) {
   Member& peer = member(from);
+  CountMember(from);  // a late result has had no order of this round
   settled_[static_cast<std::size_t>(from)] = true;
   peer.record.arrived = 1;
   peer.record.drift = log_.Accept(m, squares, config_.update.gradients.has_value());

@@ -186,6 +186,8 @@ class Coordinator {
   void StopWaiting(Member& peer);
   void MissTheAbsent();
   Allocation WithoutTheLost() const;
+  void TellHandedOver();
+  void CountMember(NodeId node);
   // In coordinator_trust.cc.
   void Take(NodeId from, Offer m);
   void TryPublished();
@@ -247,6 +249,8 @@ class Coordinator {
   std::int64_t up_so_far_ = 0;
   Counted down_so_far_;
 
+  std::map<NodeId, std::vector<BlockId>> handed_over_;  // blocks of lost nodes, by who trains them
+
   bool begun_ = false;  // the first round since this coordinator is there
   bool resumed_ = false;
 
@@ -257,6 +261,7 @@ class Coordinator {
   bool deadline_passed_ = false;
   std::optional<Runtime::TimerId> deadline_timer_;
   std::vector<bool> settled_;       // [node]: added to or excluded from the reduction
+  std::vector<bool> counted_;       // [node]: among the round's members
   std::int64_t decoded_bytes_ = 0;  // of the values in offers that came as codes
   std::vector<std::pair<NodeId, Offer>> for_next_;  // late results that came while it was closing
   RoundLog log_;

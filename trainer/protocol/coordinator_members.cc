@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "trainer/protocol/coordinator.h"
@@ -18,8 +20,8 @@ void Coordinator::On(NodeId from, const Join& m) {
   }
   if (m.run != 0 && m.run != config_.run) {
     return Refuse(from, RejectReason::kOtherRun, 0,
-                  "what it has kept is of another run than the coordinator's; remove it to take "
-                  "part in this one");
+                  fmt::format("the coordinator {} round {} of another run",
+                              committed_round_ == 0 ? "begins at" : "is at", committed_round_));
   }
   Member& peer = member(from);
   const bool known = peer.state != MemberState::kAbsent && peer.state != MemberState::kLost &&
@@ -135,6 +137,50 @@ Allocation Coordinator::WithoutTheLost() const {
     trainers.back() = {taker};
   }
   return {nodes, std::move(trainers)};
+}
+
+// Events for the blocks that nodes have begun to train for lost ones, or have given back.
+void Coordinator::TellHandedOver() {
+  std::map<NodeId, std::vector<BlockId>> now;
+  for (BlockId id = 0; id < table_->size(); ++id) {
+    if (allocation_.trainers(id) == configured_.trainers(id)) continue;
+    for (const int node : allocation_.trainers(id)) now[node].push_back(id);
+  }
+  const auto names = [this](const std::vector<BlockId>& ids) {
+    constexpr std::size_t kMost = 8;
+    std::string text;
+    for (std::size_t i = 0; i < std::min(ids.size(), kMost); ++i) {
+      const BlockSpec& spec = (*table_)[ids[i]];
+      if (i > 0) text += ", ";
+      text += spec.kind == BlockKind::kExpert
+                  ? fmt::format("layer {} expert {}", spec.layer, spec.expert)
+                  : spec.parts.front().name;
+    }
+    return ids.size() > kMost ? text + fmt::format(" and {} more", ids.size() - kMost) : text;
+  };
+  const auto in_one = [](const auto& one, const auto& other, NodeId node) {
+    std::vector<BlockId> ids;
+    const auto mine = one.find(node), theirs = other.find(node);
+    if (mine == one.end()) return ids;
+    if (theirs == other.end()) return mine->second;
+    std::set_difference(mine->second.begin(), mine->second.end(), theirs->second.begin(),
+                        theirs->second.end(), std::back_inserter(ids));
+    return ids;
+  };
+  for (NodeId node = 0; node < allocation_.nodes(); ++node) {
+    const std::vector<BlockId> taken = in_one(now, handed_over_, node);
+    const std::vector<BlockId> left = in_one(handed_over_, now, node);
+    if (!taken.empty()) Event(node, "handed over", "it trains for lost nodes: " + names(taken));
+    if (!left.empty()) Event(node, "given back", "it trains no more: " + names(left));
+  }
+  handed_over_ = std::move(now);
+}
+
+// Once, however often it was given the round's order.
+void Coordinator::CountMember(NodeId node) {
+  if (counted_[static_cast<std::size_t>(node)]) return;
+  counted_[static_cast<std::size_t>(node)] = true;
+  ++log_.record.members;
 }
 
 CoordinatorPhase Coordinator::phase() const {

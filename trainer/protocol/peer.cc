@@ -355,7 +355,16 @@ void Peer::SendOffer() {
 void Peer::On(const Reject& m) {
   if (m.reason == RejectReason::kScenario || m.reason == RejectReason::kOtherRun) {
     state_ = PeerState::kRefused;
-    throw NotOfThisRun(fmt::format("the coordinator refuses node {}: {}", config_.node, m.detail));
+    std::string why = m.detail;
+    if (m.reason == RejectReason::kOtherRun) {
+      const std::string place = config_.kept_in.empty() ? "its folder" : config_.kept_in;
+      why += fmt::format(
+          ", this node holds round {} in {}: has the coordinator lost its journal, or was it "
+          "started "
+          "in another folder? To give this state up, remove {}",
+          trained_, place, place);
+    }
+    throw NotOfThisRun(fmt::format("the coordinator refuses node {}: {}", config_.node, why));
   }
   // Of no round is word that nothing of it is taken any more.
   if (m.reason == RejectReason::kDistrusted && m.round == 0) {

@@ -49,6 +49,7 @@ struct PeerConfig {
   bool gradients = false;      // the node offers gradients, which are not part of its state
   PoisonConfig poison = {};    // what it sends in place of what it has trained
   PeerStore* store = nullptr;  // where it keeps what survives it; null: nothing does
+  std::string kept_in = {};    // where that is, for people
   sim::Time rejoin_after{5'000'000'000};  // from the loss of the coordinator to joining again
 };
 

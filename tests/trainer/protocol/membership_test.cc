@@ -64,8 +64,30 @@ TEST(Membership, APeerThatWasGivenUpWronglyJoinsAgain) {
   };
   c.Run();
   EXPECT_TRUE(c.coordinator->finished());
+  EXPECT_EQ(c.recorder.rounds[0].members, 2);
   EXPECT_EQ(c.WorldValue(0), 1 + 2 * 4.5);  // it did round 1 again, from what was published
   EXPECT_EQ(c.WorldValue(3), 4 + 12);
+}
+
+TEST(Membership, BlocksThatAreHandedOverAndGivenBackAreEvents) {
+  CoordinatorConfig config;
+  config.schedule.total_steps = 15;
+  config.schedule.every = 3;
+  config.orphans = OrphanRule::kHandedOver;
+  Cluster c(2, config);
+  c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
+    const auto* offer = std::get_if<Offer>(&m);
+    if (!offer || from != 1 || offer->span.round != 1) return milliseconds(10);
+    c.runtime.loop.After(seconds(1), [&c] { c.coordinator->OnLost(1, "silent"); });
+    c.runtime.loop.After(seconds(5), [&c] { c.peers[1]->Rejoin(); });
+    return sim::kNever;
+  };
+  c.Run();
+  EXPECT_TRUE(c.coordinator->finished());
+  EXPECT_THAT(c.recorder.Events("handed over"),
+              ElementsAre("it trains for lost nodes: layer 0 expert 2, layer 0 expert 3"));
+  EXPECT_THAT(c.recorder.Events("given back"),
+              ElementsAre("it trains no more: layer 0 expert 2, layer 0 expert 3"));
 }
 
 TEST(Membership, APeerThatNeverJoinsDoesNotBlockTheOthers) {

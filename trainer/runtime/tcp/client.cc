@@ -142,7 +142,13 @@ void Client::OnDialled(ConnectionRole role, int index, Dial::Result result) {
     failures_ = 0;
     logged_.clear();
     if (!session_) {
+      const bool first = !joined_;
       Begin(in.welcome);
+      if (first && !config_.security.certificate.empty() &&
+          !in.connection->tls()->asked_for_certificate()) {
+        Event("certificate",
+              "transport.mutual is true here, but the coordinator asks for no certificates");
+      }
     } else if (control) {
       Event("reconnected", in.connection->address());
     }

@@ -138,6 +138,13 @@ TlsSession::TlsSession(ssl_ctx_st* context, int fd, bool accept, std::string aut
     : ssl_(SSL_new(context), SSL_free), authority_(std::move(authority)) {
   if (!ssl_ || SSL_set_fd(ssl_.get(), fd) != 1) throw StreamError("TLS: " + LastError());
   SSL_set_app_data(ssl_.get(), this);
+  SSL_set_cert_cb(
+      ssl_.get(),
+      [](SSL*, void* self) {
+        static_cast<TlsSession*>(self)->asked_ = true;
+        return 1;
+      },
+      this);
   if (accept) {
     SSL_set_accept_state(ssl_.get());
   } else {

@@ -57,6 +57,8 @@ class TlsSession {
 
   // A value that only the two ends of this connection can have (RFC 9266).
   std::string Channel() const;
+  // A node: whether the coordinator has asked for its certificate.
+  bool asked_for_certificate() const { return asked_; }
   // The node that the other side's certificate was made for, see keys.h; nothing where it has none
   // or is silent on this.
   std::optional<NodeId> CertifiedNode() const;
@@ -71,6 +73,7 @@ class TlsSession {
   std::string host_;       // that was dialled
   std::string authority_;  // the file
   std::string complaint_;  // about the other side's certificate
+  bool asked_ = false;
 };
 
 // Certificates and keys, read once. The two functions throw std::invalid_argument, one line, when a

@@ -215,6 +215,21 @@ TEST(Trust, WhoAnswersInTheCoordinatorsPlaceDoesNotEndANodeThatIsUnderWay) {
   EXPECT_FALSE(node.ended);
 }
 
+TEST(Trust, ANodeWhoseCertificateNobodyAsksForSaysSo) {
+  for (const bool mutual : {false, true}) {
+    auto serve = TestServer::Config(3);
+    serve.security = KeyRing::MutualCoordinator();
+    serve.security.ask_certificate = mutual;
+    serve.security.token = "t";
+    TestServer server(serve, TableOf(1, 1));
+    auto join = TestNode::Config(server.address(), 2);
+    join.security = KeyRing::MutualNode(2);
+    join.security.token = "t";
+    TestNode node(join, TableOf(1, 1));
+    EXPECT_EQ(node.Events("certificate").size(), mutual ? 0u : 1u);
+  }
+}
+
 TEST(Trust, TlsHereAndNoneThere) {
   Attempt asks(KeyRing::Coordinator("t"), NoTls("t"));
   EXPECT_THAT(asks.why, AllOf(HasSubstr("the coordinator asks for TLS"),

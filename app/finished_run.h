@@ -1,0 +1,12 @@
+// A run of which nothing is left to do.
+#pragma once
+
+#include <string>
+
+namespace spes::app {
+
+// Of NAME.h5 and the NAME.from-ROUND.h5 beside it, one that says that the run is complete; empty:
+// none does. `log`: NAME.h5.
+std::string CompleteLogOf(const std::string& log);
+
+}  // namespace spes::app
