@@ -43,8 +43,9 @@ void NodeDisplay::Waiting(const std::string& why) {
   if (!alone_since_) alone_since_ = now;
   if (!Due(why, now)) return;
   const bool first = now - *alone_since_ < kBlink;
-  Say("waiting", fmt::format("waiting for the coordinator{}: {}",
-                             first ? "" : ", for " + For(now - *alone_since_), why));
+  const std::string detail = fmt::format("for the coordinator{}: {}",
+                                         first ? "" : ", since " + For(now - *alone_since_), why);
+  Say("waiting", detail, "waiting " + detail);
 }
 
 void NodeDisplay::ShowConnection(bool connected) {
@@ -91,9 +92,9 @@ void NodeDisplay::Show(int node, const trainer::Peer& peer, const trainer::TcpNo
   shown_ = text;
 }
 
-void NodeDisplay::Say(std::string_view event, const std::string& text) {
-  events_.Say(EventLevel::kInfo, event, text);
-  if (!quiet_) line_.Print(text);
+void NodeDisplay::Say(std::string_view event, const std::string& detail, const std::string& line) {
+  events_.Say(EventLevel::kInfo, event, detail);
+  if (!quiet_) line_.Print(line.empty() ? detail : line);
 }
 
 void NodeDisplay::Warn(std::string_view event, const std::string& text) {

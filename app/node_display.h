@@ -30,7 +30,8 @@ class NodeDisplay final : public analysis::PartialRecorder {
   // Often, once it is let in.
   void Show(int node, const trainer::Peer& peer, const trainer::TcpNodeStatus& status);
 
-  void Say(std::string_view event, const std::string& text);
+  // `line`: for the terminal, where that says more than the detail of the event.
+  void Say(std::string_view event, const std::string& detail, const std::string& line = "");
   void Warn(std::string_view event, const std::string& text);
   void End() { line_.End(); }
 

@@ -86,7 +86,8 @@ int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events
       events.SetClock([last = clock()] { return last; });
     }
   } clock_end{events, now_s};
-  display.Say("let in", fmt::format("as node {} of {} by {}", id, nodes, setup.address));
+  display.Say("let in", fmt::format("as node {} of {} by {}", id, nodes, setup.address),
+              fmt::format("node {} of {}: let in by {}", id, nodes, setup.address));
   const std::string place = NodeFolder(folder, id);
   if (!kept.empty() && std::find(kept.begin(), kept.end(), id) == kept.end()) {
     display.Warn("other node",
@@ -113,7 +114,7 @@ int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events
   } pool_end{pool};
   client->Connect([&peer](trainer::NodeId, const trainer::Message& m) { peer.OnMessage(m); },
                   [&peer, &display](const std::string& why) {
-                    display.Say("joining again", fmt::format("joining again: {}", why));
+                    display.Say("joining again", why, "joining again: " + why);
                     peer.Rejoin();
                   });
   try {
@@ -134,7 +135,7 @@ int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events
     throw std::runtime_error(error.what());  // underway nothing else is the user's mistake
   }
   if (stop) {
-    display.Say("leave", "leaving: stopped by a signal");
+    display.Say("leave", "stopped by a signal", "leaving: stopped by a signal");
     const trainer::Leave leave{"stopped by a signal"};
     client->Send(trainer::kCoordinator, leave, trainer::WireBytes(leave, *world.table), {});
   }
