@@ -57,8 +57,10 @@ TcpCoordinator::TcpCoordinator(const scenarios::Scenario& scenario, const ServeS
     : stop_(stop),
       trains_(setup.trains),
       allocation_(scenarios::BuildAllocation(scenario, *world.table)),
+      was_over_(durability.resume && durability.resume->step >= scenario.training.steps),
       server_(Listen(scenario, setup, allocation_.nodes(), world, durability.nodes.folder,
-                     durability.resume && durability.resume->round > 0, pool, recorder)),
+                     durability.resume && durability.resume->round > 0 && !was_over_, pool,
+                     recorder)),
       hub_(*server_) {
   trainer::CoordinatorConfig config = scenarios::BuildCoordinatorConfig(scenario, *world.table);
   config.coding_time = {};  // it is in the time that things take
@@ -69,7 +71,6 @@ TcpCoordinator::TcpCoordinator(const scenarios::Scenario& scenario, const ServeS
   config.journal = durability.journal;
   if (durability.resume) {
     server_->SetNow(sim::FromSeconds(durability.resume->now_s));
-    was_over_ = durability.resume->step >= scenario.training.steps;
     if (was_over_) config.patience = std::min<sim::Time>(config.patience, kFarewell);
   }
   coordinator_ = std::make_unique<trainer::Coordinator>(

@@ -60,9 +60,9 @@ class TcpCoordinator final : public Engine {
 
   const std::atomic<bool>& stop_;
   std::vector<int> trains_;
-  bool was_over_ = false;  // when this process began
-  sim::Time heard_{0};     // of a node, last
   trainer::Allocation allocation_;
+  bool was_over_;       // when this process began
+  sim::Time heard_{0};  // of a node, last
   std::unique_ptr<trainer::TcpServer> server_;
   trainer::LocalHub hub_;
   std::unique_ptr<trainer::Coordinator> coordinator_;
