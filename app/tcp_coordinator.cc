@@ -39,9 +39,8 @@ std::unique_ptr<trainer::TcpServer> Listen(const scenarios::Scenario& scenario,
       recorder.Record(analysis::EventRecord{0, trainer::kCoordinator, "certificate", soon});
     }
   }
-  const std::filesystem::path spool =
-      folder.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(folder);
-  config.options = scenarios::BuildTcpOptions(scenario, *world.table, (spool / "uploads").string());
+  config.options = scenarios::BuildTcpOptions(scenario, *world.table,
+                                              (std::filesystem::path(folder) / "uploads").string());
   config.scenario = scenarios::BuildTcpScenario(setup.identity);
   return trainer::ServeTcp(std::move(config), world.table, pool, recorder);
 }

@@ -65,8 +65,8 @@ int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events
   trainer::TcpJoinConfig config;
   config.address = setup.address;
   config.node = setup.node;
+  config.nodes = allocation.nodes();
   config.preferred = OnlyNodeIn(kept);
-  config.incarnation = RandomNumber();
   config.security = scenarios::BuildTcpSecurity(scenario, setup.address, false, setup.node);
   config.options = scenarios::BuildTcpOptions(scenario, *world.table, "");
   config.scenario = scenarios::BuildTcpScenario(identity);
