@@ -161,6 +161,7 @@ trainer::CoordinatorConfig BuildCoordinatorConfig(const Scenario& scenario,
   config.quorum = sync.quorum;
   config.deadline = sync.deadline;
   config.patience = sync.patience;
+  config.tokens_per_step = scenario.training.sequences * scenario.training.context;
   config.orphans = sync.orphans;
   config.offered = sync.up;
   config.late = sync.late;

@@ -114,6 +114,10 @@ class ModelNode final : public Node {
     return result;
   }
 
+  void SkipSteps(std::int64_t steps) override {
+    for (; steps > 0; --steps) data_->Next(config_.sequences * config_.candidates, batch_);
+  }
+
   std::vector<NodeBlock> Read(std::span<const BlockId> ids, bool with_moments) const override {
     std::vector<NodeBlock> blocks;
     for (const BlockId id : ids) {

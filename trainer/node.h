@@ -56,10 +56,13 @@ class Node {
   virtual TrainResult TrainSteps(std::int64_t first_step, int steps,
                                  const std::atomic<bool>& stop) = 0;
 
+  // Its data go on as if it had trained so many steps more. Of a node without a past that takes the
+  // place of one that is lost.
+  virtual void SkipSteps(std::int64_t steps) = 0;
+
   // Copies of these blocks, all of them trainable, as they are now: of a node that trains, the
   // values; of one that only computes gradients, those of its last step.
   virtual std::vector<NodeBlock> Read(std::span<const BlockId> ids, bool with_moments) const = 0;
-  std::vector<NodeBlock> ReadTrainable() const { return Read(trainable(), false); }
 
   // Adopts published values: a trainable block becomes keep · own + (1 − keep) · published in the
   // node's working copy, any other is referred to. Optimiser state stays as it is, except where a

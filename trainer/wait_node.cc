@@ -52,6 +52,8 @@ class WaitNode final : public Node {
     return result;
   }
 
+  void SkipSteps(std::int64_t) override {}  // it has no data
+
   std::vector<NodeBlock> Read(std::span<const BlockId> ids, bool with_moments) const override {
     std::vector<NodeBlock> blocks;
     for (const BlockId id : ids) {

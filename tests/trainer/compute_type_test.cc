@@ -77,7 +77,7 @@ TEST(ComputeType, GradientsAreNearThoseOfFloat32) {
     const SmallModel setup = In(type, [](ModelNodeConfig& c) { c.gradients_only = true; });
     const auto node = setup.Make(0, 4);
     node->TrainSteps(1, 1, kGo);
-    return Values(node->ReadTrainable());
+    return Values(ReadTrainable(*node));
   };
   const std::vector<float> wide = gradients(ComputeType::kModel),
                            narrow = gradients(ComputeType::kBFloat16);
@@ -98,9 +98,9 @@ TEST(ComputeType, ParametersAreFloat32) {
     c.optimizer.weight_decay = 0;
   });
   const auto node = setup.Make(0);
-  const std::vector<float> before = Values(node->ReadTrainable());
+  const std::vector<float> before = Values(ReadTrainable(*node));
   node->TrainSteps(1, 20, kGo);
-  const std::vector<float> after = Values(node->ReadTrainable());
+  const std::vector<float> after = Values(ReadTrainable(*node));
   int moved = 0, jumped = 0;
   for (std::size_t i = 0; i < before.size(); ++i) {
     if (before[i] != 0 && after[i] != before[i]) ++moved;

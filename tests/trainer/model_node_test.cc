@@ -36,7 +36,7 @@ class GoldenTokens final : public BatchSource {
 
 std::string Bytes(const Node& node) {
   std::string bytes;
-  for (const NodeBlock& block : node.ReadTrainable()) {
+  for (const NodeBlock& block : ReadTrainable(node)) {
     bytes.append(reinterpret_cast<const char*>(block.data->data()),
                  static_cast<std::size_t>(block.data->bytes()));
   }
@@ -123,7 +123,7 @@ TEST(ModelNode, GradientsReachEveryTrainableBlock) {
   const SmallModel setup([](ModelNodeConfig& c) { c.optimizer.weight_decay = 0; });
   const auto node = setup.Make(2);
   node->TrainSteps(1, 1, kGo);
-  for (const NodeBlock& block : node->ReadTrainable()) {
+  for (const NodeBlock& block : ReadTrainable(*node)) {
     const Buffer& start = *setup.world.blocks[static_cast<std::size_t>(block.id)].data;
     EXPECT_NE(
         std::memcmp(block.data->data(), start.data(), static_cast<std::size_t>(start.bytes())), 0)
@@ -135,9 +135,9 @@ TEST(ModelNode, AppliesPublishedValues) {
   const SmallModel setup;
   const auto node = setup.Make(0), other = setup.Make(1, 1, 10);
   other->TrainSteps(1, 2, kGo);
-  const std::vector<NodeBlock> published = other->ReadTrainable();
+  const std::vector<NodeBlock> published = ReadTrainable(*other);
   node->Apply(published);
-  for (const NodeBlock& block : node->ReadTrainable()) {
+  for (const NodeBlock& block : ReadTrainable(*node)) {
     const auto from = std::find_if(published.begin(), published.end(),
                                    [&](const NodeBlock& p) { return p.id == block.id; });
     if (from == published.end()) continue;  // its own expert
@@ -164,7 +164,7 @@ TEST(ModelNode, AccumulatesGradientsOverMicrobatches) {
     });
     const auto node = setup.Make(0);
     const TrainResult result = node->TrainSteps(1, 3, kGo);
-    return std::pair(result.steps, node->ReadTrainable());
+    return std::pair(result.steps, ReadTrainable(*node));
   };
   const auto [whole, whole_blocks] = train(0);
   const auto [parts, part_blocks] = train(1);
@@ -220,9 +220,9 @@ TEST(ModelNode, LearnsWithEveryShape) {
       const auto again =
           MakeModelNode(setup.config, setup.world, node->trainable(),
                         std::make_unique<KeyedTokens>(9, setup.config.model.vocabulary, s.context));
-      again->Apply(node->ReadTrainable());
+      again->Apply(ReadTrainable(*node));
       last = again->TrainSteps(step, 1, kGo).steps[0].ce;
-      node->Apply(again->ReadTrainable());
+      node->Apply(ReadTrainable(*again));
       if (step == 1) first = last;
     }
     EXPECT_TRUE(std::isfinite(last));
@@ -270,7 +270,7 @@ TEST(ModelNode, ForgetsItsMoments) {
   b->TrainSteps(1, 3, kGo);  // brings the data to the same place
   b->ResetOptimizer(b->trainable());
   const auto fresh = setup.Make(0);
-  fresh->Apply(a->ReadTrainable());
+  fresh->Apply(ReadTrainable(*a));
   auto skip = a->Save();
   fresh->Load(skip);
   a->TrainSteps(4, 1, kGo);

@@ -82,9 +82,9 @@ TEST_P(ReplicasTest, FollowWhatBecomesOfTheirNode) {
       all.routing.Add(result.routing);
     };
     const std::string saved = node->Save();
-    node->Apply(other->ReadTrainable(), 0.3);
+    node->Apply(ReadTrainable(*other), 0.3);
     more(3);
-    node->Apply(other->ReadTrainable());
+    node->Apply(ReadTrainable(*other));
     more(4);
     node->SetTrainable(SharedAndExperts(*setup.world.table, 1, 2), true);
     more(5);
@@ -108,10 +108,10 @@ TEST_P(ReplicasTest, OfANodeThatOnlyComputesGradients) {
     const auto other = setup.Make(0, 4, 10), node = setup.Make(0, 4);
     node->TrainSteps(1, 1, kGo);
     other->TrainSteps(1, 1, kGo);
-    node->Apply(other->ReadTrainable());  // other values, whatever they mean
+    node->Apply(ReadTrainable(*other));  // other values, whatever they mean
     node->TrainSteps(2, 1, kGo);
     std::string bytes;
-    for (const NodeBlock& block : node->ReadTrainable()) {
+    for (const NodeBlock& block : ReadTrainable(*node)) {
       bytes.append(reinterpret_cast<const char*>(block.data->data()),
                    static_cast<std::size_t>(block.data->bytes()));
     }

@@ -108,7 +108,7 @@ World TrainAlone(ModelNodeConfig config, int batches) {
   config.sequences *= batches;
   const auto node = MakeModelNode(config, world, ids, std::make_unique<StepTokens>(0, batches));
   node->TrainSteps(1, kSteps, false);
-  for (NodeBlock& block : node->ReadTrainable()) {
+  for (NodeBlock& block : node->Read(node->trainable(), false)) {
     world.blocks[static_cast<std::size_t>(block.id)].data = std::move(block.data);
   }
   return world;

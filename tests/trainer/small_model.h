@@ -37,6 +37,10 @@ class KeyedTokens final : public BatchSource {
   std::uint64_t position_ = 0;
 };
 
+inline std::vector<NodeBlock> ReadTrainable(const Node& node) {
+  return node.Read(node.trainable(), false);
+}
+
 inline std::vector<BlockId> SharedAndExperts(const BlockTable& table, int first, int count) {
   std::vector<BlockId> ids;
   for (BlockId id = 0; id < table.size(); ++id) {

@@ -81,10 +81,6 @@ void Write(const CoordinatorState& state, const std::string& path, FileSystem& f
   WriteSealed(path, ToMetadata(state, has), views.all(), files);
 }
 
-std::string Text(const std::vector<std::int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
-
 // The tensors of a file, each of which is asked for once and checked before it is read.
 class Tensors {
  public:
@@ -139,8 +135,8 @@ class Tensors {
     }
     if (tensor->dtype != dtype || tensor->shape != shape) {
       throw std::invalid_argument(fmt::format("tensor '{}' is {} {}, the model needs {} {}", name,
-                                              tensor->dtype, Text(tensor->shape), dtype,
-                                              Text(shape)));
+                                              tensor->dtype, ShapeText(tensor->shape), dtype,
+                                              ShapeText(shape)));
     }
     if (checking) asked_.insert(name);
     return *tensor;

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kFormat = "spes-coordinator-1";
+constexpr const char* kFormat = "spes-coordinator-2";
 
 template <class Moments>
 std::vector<std::optional<std::int64_t>> UpdatesOf(const std::vector<Moments>& moments) {
@@ -146,10 +146,14 @@ std::vector<BlockId> Ids(const Fields& fields, const json& list) {
 }
 
 NodeStanding Standing(const Fields& fields, const json& entry) {
-  if (!entry.is_object() || !entry.contains("quarantine") || entry.size() != 1) {
-    Fields::Wrong("nodes");
-  }
-  return {fields.Value<std::string>("nodes", entry["quarantine"])};
+  const auto field = [&entry](const char* name) -> const json& {
+    if (!entry.is_object() || !entry.contains(name) || entry.size() != 4) Fields::Wrong("nodes");
+    return entry[name];
+  };
+  return {.quarantine = fields.Value<std::string>("nodes", field("quarantine")),
+          .reset = fields.Value<bool>("nodes", field("reset")),
+          .lost = fields.Value<bool>("nodes", field("lost")),
+          .steps_done = fields.Value<std::int64_t>("nodes", field("steps_done"))};
 }
 
 }  // namespace
@@ -191,6 +195,9 @@ void CheckFields(const CoordinatorState& state, const Outline& has) {
   }
   CheckIds("residuals", has.residuals, table);
   for (const auto& ids : state.allocation) CheckIds("allocation", ids, table);
+  for (const NodeStanding& node : state.nodes) {
+    CheckRange<std::int64_t>("nodes", node.steps_done, 0, kMost);
+  }
   if (!state.nodes.empty() && state.nodes.size() != state.allocation.size()) {
     throw std::invalid_argument(fmt::format("has {} entries in 'nodes' and {} in 'allocation'",
                                             state.nodes.size(), state.allocation.size()));
@@ -200,7 +207,10 @@ void CheckFields(const CoordinatorState& state, const Outline& has) {
 std::map<std::string, std::string> ToMetadata(const CoordinatorState& state, const Outline& has) {
   json versions = json::array(), standing = json::array();
   for (const PublishedBlock& block : state.world.blocks) versions.push_back(block.version);
-  for (const auto& [quarantine] : state.nodes) standing.push_back({{"quarantine", quarantine}});
+  for (const auto& [quarantine, reset, lost, steps_done] : state.nodes) {
+    standing.push_back(
+        {{"quarantine", quarantine}, {"reset", reset}, {"lost", lost}, {"steps_done", steps_done}});
+  }
   return {{"format", kFormat},
           {"scenario_hash", state.scenario_hash},
           {"run", std::to_string(state.run)},

@@ -26,8 +26,6 @@ void Journal::Write(const CoordinatorState& state) {
   folder_.Apply(retention_);
 }
 
-void Journal::GoBackTo(std::int32_t round) { folder_.RemoveAfter(round); }
-
 std::vector<std::int32_t> Journal::Rounds() const { return folder_.Rounds(); }
 
 CoordinatorState Journal::Read(std::int32_t round, std::shared_ptr<const BlockTable> table) const {

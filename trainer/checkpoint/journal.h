@@ -30,11 +30,6 @@ class Journal {
   // does not fit its table.
   void Write(const CoordinatorState& state);
 
-  // For a run that goes back of its own will: removes the files of the rounds after this one,
-  // before anything is trained from it. Durable once this returns. Throws std::runtime_error, one
-  // line.
-  void GoBackTo(std::int32_t round);
-
   // Of all files, newest first, whether whole or damaged. Throws std::runtime_error, one line.
   std::vector<std::int32_t> Rounds() const;
 

@@ -118,6 +118,10 @@ void Convert(const std::byte* from, std::int64_t count, std::byte* to) {
 
 }  // namespace
 
+std::string ShapeText(const std::vector<std::int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
 const char* SafetensorsName(DType dtype) { return dtype == DType::kFloat32 ? "F32" : "F64"; }
 
 std::string OneLine(std::string text) {

@@ -74,6 +74,9 @@ struct TensorView {
 // For messages: what a file says of itself may hold line breaks and be long.
 std::string OneLine(std::string text);
 
+// "[2, 3]", for messages.
+std::string ShapeText(const std::vector<std::int64_t>& shape);
+
 // "F32" or "F64".
 const char* SafetensorsName(DType dtype);
 

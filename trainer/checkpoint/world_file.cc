@@ -13,12 +13,6 @@ namespace {
 
 constexpr const char* kHash = "world_hash";
 
-std::string Text(const std::vector<std::int64_t>& shape) {
-  std::string text;
-  for (const std::int64_t size : shape) text += fmt::format("{}{}", text.empty() ? "" : ", ", size);
-  return fmt::format("[{}]", text);
-}
-
 }  // namespace
 
 void SaveWorld(const World& world, const std::map<std::string, std::string>& metadata,
@@ -55,8 +49,8 @@ World LoadWorld(std::shared_ptr<const BlockTable> table, const std::string& path
         fail(fmt::format("has no tensor '{}', which the model needs", part.name));
       }
       if (tensor->shape != part.shape) {
-        fail(fmt::format("tensor '{}' is {}, the model needs {}", part.name, Text(tensor->shape),
-                         Text(part.shape)));
+        fail(fmt::format("tensor '{}' is {}, the model needs {}", part.name,
+                         ShapeText(tensor->shape), ShapeText(part.shape)));
       }
       same_type &= tensor->bytes == part.elements * ElementBytes(table->dtype());
     }

@@ -7,21 +7,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
 
-#include "trainer/protocol/offer_check.h"
 #include "trainer/protocol/round_statistics.h"
 #include "trainer/protocol/wire_size.h"
 
 namespace spes::trainer {
-
-namespace {
-constexpr int kMaxDamagedUploads = 3;  // per node and round
-}
 
 Coordinator::Coordinator(CoordinatorConfig config, Allocation allocation, World initial,
                          Runtime& runtime, analysis::Recorder& recorder, OnPublished on_published,
@@ -64,9 +58,9 @@ void Coordinator::OnMessage(NodeId from, const Message& message) {
         from, RejectReason::kScenario, 0,
         fmt::format("there is no node {} in a run of {} nodes", from, allocation_.nodes()));
   }
-  if (!member(from).quarantine.empty()) {
+  if (!member(from).standing.quarantine.empty()) {
     if (std::holds_alternative<Join>(message) || std::holds_alternative<Offer>(message)) {
-      Refuse(from, RejectReason::kDistrusted, 0, member(from).quarantine);
+      Refuse(from, RejectReason::kDistrusted, 0, member(from).standing.quarantine);
     }
     return;
   }
@@ -109,6 +103,7 @@ void Coordinator::BeginRound() {
   closing_ = false;
   decoded_bytes_ = 0;
   last_rejection_.clear();
+  distrusted_ = false;
   log_.Begin(round, plan, NowSeconds());
   TryPublished();
   for (auto& [from, offer] : std::exchange(for_next_, {})) Take(from, std::move(offer));
@@ -130,8 +125,13 @@ void Coordinator::OnDeadline() {
   deadline_passed_ = true;
   if (reduction_) {
     MaybeCloseRound();
-  } else if (committed_round_ == 0) {
+  } else if (!begun_) {
     MaybeBegin();
+  } else {  // all is over
+    for (NodeId node = 0; node < allocation_.nodes(); ++node) {
+      if (member(node).state == MemberState::kAbsent) continue;
+      GiveUp(node, "does not say that it knows that the run is over");
+    }
   }
 }
 
@@ -152,21 +152,20 @@ RoundOrder Coordinator::OrderFor(NodeId to, Member& peer) {
     std::set_difference(peer.trains.begin(), peer.trains.end(), own.begin(), own.end(),
                         std::back_inserter(left));
     std::erase_if(left, [&peer](BlockId id) {
-      return std::binary_search(peer.asked.begin(), peer.asked.end(), id);
+      return std::binary_search(peer.ordered.blocks.begin(), peer.ordered.blocks.end(), id);
     });
     peer.held.Trained(left);
     order.trains = peer.trains = own;
   }
-  peer.asked.clear();
-  peer.base.clear();
+  peer.ordered = {order.span, order.moments, {}, {}};
   for (const BlockId id : own) {
     if (!schedule_.IsDue(order.span.round, id)) continue;
-    peer.asked.push_back(id);
+    peer.ordered.blocks.push_back(id);
     if (NeedsBase(config_.offered)) {
-      peer.base.push_back(published_.world.blocks[static_cast<std::size_t>(id)].data);
+      peer.ordered.base.push_back(published_.world.blocks[static_cast<std::size_t>(id)].data);
     }
   }
-  if (peer.asked != own) order.blocks = peer.asked;
+  if (peer.ordered.blocks != own) order.blocks = peer.ordered.blocks;
   return order;
 }
 
@@ -178,140 +177,27 @@ void Coordinator::SendOrder(NodeId to) {
   if (AllStepsDone()) {
     peer.state = MemberState::kReleased;
     Send(to, Update{committed_round_, WaitSeconds(peer), false, {}, std::nullopt});
+    ArmEnd();
   } else {
     peer.state = MemberState::kTraining;
-    peer.round = order_.span.round;
     peer.damaged = 0;
     peer.up_bytes = 0;
     CountMember(to);
     RoundOrder order = OrderFor(to, peer);
     auto blocks = peer.held.TakeMissing(published_, allocation_.blocks(to));
     if (peer.admitted) {
-      Send(to, Update{committed_round_, WaitSeconds(peer), std::exchange(peer.reset, false),
-                      std::move(blocks), std::move(order)});
+      Send(to, Update{committed_round_, WaitSeconds(peer), peer.standing.reset, std::move(blocks),
+                      std::move(order)});
     } else {
       peer.admitted = true;
-      Send(to, Admit{std::move(blocks), std::move(order), config_.run});
+      Send(to, Admit{std::move(blocks), std::move(order), config_.run, peer.standing.reset,
+                     peer.standing.steps_done, peer.incarnation});
     }
   }
   if (peer.record.round == 0) return;  // it has no result yet
   peer.record.wait_s = WaitSeconds(peer);
   peer.record.down_bytes = down_so_far_.all - before;
   peer.unconfirmed[committed_round_] = std::exchange(peer.record, {});
-}
-
-// Collecting.
-
-void Coordinator::On(NodeId from, Offer m) {
-  Member& peer = member(from);
-  auto fault = DecodeOffer(config_.offered, peer.asked, peer.base, *table_, m);
-  if (!fault) fault = CheckOffer(m, order_.span, peer.asked, *table_);
-  // What is not of this model has no size that could be counted.
-  const bool sized = !fault || fault->reason != RejectReason::kUnexpected;
-  const std::int64_t bytes = sized ? config_.charge(from, m) : kFrameBytes;
-  up_so_far_ += bytes;
-  log_.record.up_bytes += bytes;
-  if (peer.state != MemberState::kTraining || m.span.round != peer.round) {
-    // A repeated one must not be refused: its peer would take that for the fate of the first.
-    if (m.span.round <= peer.round) return;
-    return Refuse(from, RejectReason::kUnexpected, m.span.round,
-                  fmt::format("no result of round {} is awaited from it", m.span.round));
-  }
-  peer.up_bytes += bytes;
-  const bool late = closing_ || !reduction_ || m.span.round != order_.span.round;
-  if (fault) {
-    Refuse(from, fault->reason, m.span.round, fault->detail);
-    const bool again = fault->reason == RejectReason::kCorrupt && !late;
-    if (again && ++peer.damaged < kMaxDamagedUploads) return;
-    peer.reset = fault->reason == RejectReason::kNotFinite;
-    last_rejection_ = fmt::format("node {}: {}", from, fault->detail);
-  }
-
-  peer.state = MemberState::kIdle;
-  peer.arrived = runtime_.Now();
-  // After a result that was not finite its other blocks may not be either.
-  peer.held.Trained(fault ? peer.trains : peer.asked);
-  peer.record = {};
-  peer.record.round = m.span.round;
-  peer.record.node = from;
-  peer.record.start_s = m.start_s;
-  peer.record.compute_s = m.compute_s;
-  peer.record.up_bytes = peer.up_bytes;
-
-  if (late) return OnLate(from, m, !fault);
-  if (fault) {
-    settled_[static_cast<std::size_t>(from)] = true;
-    ++log_.record.rejected;
-    reduction_->Exclude(from);
-  } else {
-    Take(from, std::move(m));
-  }
-  MaybeCloseRound();
-}
-
-// Its round went on without it.
-void Coordinator::OnLate(NodeId from, const Offer& m, bool usable) {
-  ++log_.record.late;
-  member(from).record.late = 1;
-  Event(from, "late", fmt::format("result of round {}", m.span.round));
-  const bool counts = config_.late == LateRule::kNextRound && usable;
-  if (closing_) {  // the next round begins in a moment
-    if (counts) for_next_.emplace_back(from, m);
-    return;
-  }
-  if (counts && reduction_ && !HasOffered(from)) {
-    Take(from, m);
-    return MaybeCloseRound();
-  }
-  const Counted before = down_so_far_;
-  SendOrder(from);
-  CountDown(before);
-}
-
-// A result that counts in the round at hand. `squares`: see RoundLog::Accept.
-void Coordinator::Accept(NodeId from, const Offer& m, std::span<const double> squares) {
-  Member& peer = member(from);
-  CountMember(from);  // a late result has had no order of this round
-  settled_[static_cast<std::size_t>(from)] = true;
-  peer.record.arrived = 1;
-  peer.record.drift = log_.Accept(m, squares, config_.update.gradients.has_value());
-  std::vector<NodeBlock> blocks;
-  for (const OfferedBlock& block : m.blocks) {
-    blocks.push_back({block.id, block.data, block.moments});
-    if (block.code) decoded_bytes_ += table_->Bytes(block.id);
-  }
-  const double late = static_cast<double>(order_.span.round - m.span.round);
-  reduction_->Add(from, std::move(blocks), static_cast<double>(m.tokens),
-                  std::pow(1 + late, -config_.staleness_power));
-}
-
-// The round's rule: everyone who is alive, or a quorum, or whoever has arrived by the deadline.
-void Coordinator::MaybeCloseRound() {
-  if (!reduction_ || closing_) return;
-  const int undecided = Undecided();
-  bool everyone = undecided == static_cast<int>(looked_.size());
-  for (NodeId node = 0; node < allocation_.nodes(); ++node) {
-    const MemberState state = member(node).state;
-    if (state == MemberState::kTraining || (state == MemberState::kMissing && !HasOffered(node))) {
-      everyone = false;
-    }
-  }
-  const auto over = [&](int arrived) {
-    const bool enough = config_.quorum > 0 && arrived >= config_.quorum;
-    const bool overdue = deadline_passed_ && arrived > 0;
-    return everyone || enough || overdue;
-  };
-  if (!over(log_.record.arrived + undecided)) return;
-  JudgeUndecided();
-  if (!over(log_.record.arrived)) return;
-  if (log_.record.arrived == 0) {
-    // Where nodes are waited for one may still come back, whoever else is lost.
-    if (last_rejection_.empty() && config_.patience > sim::Time{0}) return;
-    throw std::runtime_error(
-        fmt::format("round {}: no upload can be used; {}", order_.span.round,
-                    last_rejection_.empty() ? std::string("no peer is left") : last_rejection_));
-  }
-  CloseRound();
 }
 
 // Reducing and publishing.
@@ -330,8 +216,8 @@ void Coordinator::CloseRound() {
   auto update = std::make_shared<WorldUpdate>();
   // Merging takes all experts of a layer as they are now.
   const double alpha =
-      schedule_.AllExpertsDue(order_.span.round)
-          ? MergeAlphaOfRound(config_.update.merge, committed_step_, log_.record.last_step)
+      log_.record.arrived > 0 && schedule_.AllExpertsDue(order_.span.round)
+          ? MergeAlphaOfRound(config_.update.merge, committed_step_, order_.span.last_step())
           : 0;
   std::int64_t coded = decoded_bytes_;
   if (updater_.codes()) {
@@ -344,7 +230,7 @@ void Coordinator::CloseRound() {
   runtime_.Compute(
       [this, update, alpha, state] {
         *update = updater_.Update(published_.world, reduction_->Finish(order_.span.round),
-                                  order_.span.round, log_.record.last_step, alpha);
+                                  order_.span.round, order_.span.last_step(), alpha);
         if (!config_.journal) return;
         AddUpdate(*update, *state);
         config_.journal(*state);
@@ -360,7 +246,7 @@ void Coordinator::Publish(const WorldUpdate& update) {
   }
   published_.world = update.world;
   committed_round_ = order_.span.round;
-  committed_step_ = log_.record.last_step;
+  committed_step_ = order_.span.last_step();
   reduction_.reset();
   closing_ = false;
   for (std::size_t i = 0; i < update.source.size(); ++i) {
@@ -377,16 +263,14 @@ void Coordinator::Publish(const WorldUpdate& update) {
                  published_.world});
 
   const Counted before = down_so_far_;
-  const analysis::RoundRecord finished = log_.record;
+  analysis::RoundRecord finished = log_.record;
   if (AllStepsDone()) {
-    SendOrders();
+    EndRun();
   } else {
     BeginRound();
   }
-  const analysis::RoundRecord next = std::exchange(log_.record, finished);
-  CountDown(before);
-  recorder_.Record(log_.record);
-  log_.record = next;
+  CountDown(before, finished);
+  recorder_.Record(finished);
   recorder_.Flush();
 }
 
@@ -402,7 +286,24 @@ void Coordinator::On(NodeId from, const Applied& m) {
   }
   if (peer.state == MemberState::kReleased && m.version == committed_round_) {
     peer.state = MemberState::kGone;
+    MaybeForgetDeadline();
   }
+}
+
+// Everyone is told that the run is over, and waited for until it says that it knows.
+void Coordinator::EndRun() {
+  SendOrders();
+  ArmEnd();
+}
+
+void Coordinator::ArmEnd() {
+  const sim::Time wait = config_.deadline.value_or(config_.patience);
+  if (wait <= sim::Time{0} || deadline_timer_ || finished()) return;
+  deadline_timer_ = runtime_.After(wait, [this] { OnDeadline(); });
+}
+
+void Coordinator::MaybeForgetDeadline() {
+  if (deadline_timer_ && finished()) runtime_.Cancel(*std::exchange(deadline_timer_, std::nullopt));
 }
 
 // Small things.
@@ -419,9 +320,13 @@ void Coordinator::Send(NodeId to, Message message) {
   runtime_.Send(to, std::move(message), bytes);
 }
 
-// To the record of the round at hand: what was sent since.
-void Coordinator::CountDown(const Counted& before) {
-  log_.CountDown(down_so_far_.all - before.all, down_so_far_.parts - before.parts);
+// To a round's record: what was sent since.
+void Coordinator::CountDown(const Counted& before, analysis::RoundRecord& record) {
+  const WireParts parts = down_so_far_.parts - before.parts;
+  record.down_bytes += down_so_far_.all - before.all;
+  record.down_shared_bytes += parts.shared;
+  record.down_expert_bytes += parts.experts;
+  record.down_moment_bytes += parts.moments;
 }
 
 sim::Time Coordinator::CodingTime(std::int64_t bytes) const {

@@ -51,10 +51,15 @@ struct CoordinatorConfig {
   MomentsRule moments = MomentsRule::kKept;
   WorldUpdateConfig update;
   int quorum = 0;  // uploads that end a round; 0: all live nodes
-  // A round ends then, with what has arrived (at least one); so does the wait for peers to join.
+  // A round ends then, with what has arrived (at least one); so does the wait for peers to join,
+  // and at the end of the run that for whoever has not said that it knows.
   std::optional<sim::Time> deadline;
-  // So long a round waits for a node whose connection was lost before it goes on without it.
+  // So long a round waits for a node whose connection was lost before it goes on without it, and
+  // without a deadline the end of the run for whoever says nothing. 0: not at all; whoever does not
+  // come when the coordinator has begun anew is waited for for a minute.
   sim::Time patience{0};
+  // The most that a node can have trained on in a step.
+  std::int64_t tokens_per_step = std::int64_t{1} << 30;
   OrphanRule orphans = OrphanRule::kFrozen;
   CodecConfig offered = {};  // how peers code what they send
   // Writes down what would be needed to go on after a round, before anyone is told of it; on the
@@ -64,6 +69,9 @@ struct CoordinatorConfig {
   // A result that is s rounds late counts (1 + s)^−power of a timely one in a mean.
   double staleness_power = 0;
   TrustConfig trust = {};
+  // Nothing of this node is taken any more, nor has it anything more to be told; of a run that is
+  // resumed also those of before. Empty: nobody has to know.
+  std::function<void(NodeId node, const std::string& reason)> on_quarantine = {};
   // Charged for writing down or reading back so many bytes of values; empty: nothing.
   std::function<sim::Time(std::int64_t bytes)> coding_time;
   // Bytes that count for a message between the coordinator and the node; empty: its own.
@@ -121,7 +129,7 @@ class Coordinator {
   bool finished() const;
   // Why nothing of this node is taken any more; empty: it is trusted.
   const std::string& quarantine(NodeId node) const {
-    return members_[static_cast<std::size_t>(node)].quarantine;
+    return members_[static_cast<std::size_t>(node)].standing.quarantine;
   }
   const World& world() const { return published_.world; }
   std::int32_t round() const { return committed_round_; }  // the last published
@@ -145,16 +153,12 @@ class Coordinator {
     MemberState state = MemberState::kAbsent;
     std::uint64_t incarnation = 0;
     bool admitted = false;
-    bool reset = false;            // its last result was not finite
+    NodeStanding standing;         // but for `lost`, which its state says
     std::int32_t contributed = 0;  // the last round that this incarnation contributed to
     HeldBlocks held;
     std::vector<BlockId> trains;  // as it was told
-    std::string quarantine;       // see NodeStanding
     std::optional<Runtime::TimerId> patience;
-    // What the codes in its next offer are from; empty where it codes without.
-    std::vector<SharedBuffer> base;    // [asked]
-    std::int32_t round = 0;            // of its order
-    std::vector<BlockId> asked;        // the blocks that it is to offer
+    OrderedOffer ordered;              // the last time
     int damaged = 0;                   // uploads of this round
     sim::Time arrived{0};              // of its last result
     std::int64_t up_bytes = 0;         // of its order, damaged uploads included
@@ -183,6 +187,7 @@ class Coordinator {
 
   // In coordinator_members.cc.
   void GiveUp(NodeId node, const std::string& reason);
+  void Miss(NodeId node, const std::string& reason, sim::Time patience);
   void StopWaiting(Member& peer);
   void MissTheAbsent();
   Allocation WithoutTheLost() const;
@@ -207,6 +212,11 @@ class Coordinator {
   CoordinatorState StateNow() const;
   void AddUpdate(const WorldUpdate& update, CoordinatorState& state);
 
+  void EndRun();
+  void ArmEnd();
+  void MaybeForgetDeadline();
+  bool SomeoneMayCome() const;
+
   void MaybeBegin();
   void BeginRound();
   void SendOrders();
@@ -219,7 +229,7 @@ class Coordinator {
   void MaybeCloseRound();
   void CloseRound();
   void Publish(const WorldUpdate& update);
-  void CountDown(const Counted& before);
+  void CountDown(const Counted& before, analysis::RoundRecord& record);
 
   void Refuse(NodeId to, RejectReason reason, std::int32_t round, std::string detail);
   void Send(NodeId to, Message message);
@@ -266,6 +276,7 @@ class Coordinator {
   std::vector<std::pair<NodeId, Offer>> for_next_;  // late results that came while it was closing
   RoundLog log_;
   std::string last_rejection_;
+  bool distrusted_ = false;  // some result of this round
 
   Trust trust_;
   std::map<NodeId, Looked> looked_;       // of the round at hand

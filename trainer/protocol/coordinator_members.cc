@@ -12,6 +12,11 @@
 
 namespace spes::trainer {
 
+namespace {
+// For those whom a coordinator without patience knew before it began anew.
+constexpr sim::Time kWaitAfterRestart = std::chrono::minutes(1);
+}  // namespace
+
 void Coordinator::On(NodeId from, const Join& m) {
   if (m.scenario_hash != config_.scenario_hash) {
     return Refuse(from, RejectReason::kScenario, 0,
@@ -29,9 +34,9 @@ void Coordinator::On(NodeId from, const Join& m) {
   if (known && peer.incarnation == m.incarnation) return;  // repeated
   if (known) Event(from, "lost", "began anew");
   StopWaiting(peer);
-  const bool reset = peer.reset;
+  NodeStanding standing = std::move(peer.standing);
   peer = {};
-  peer.reset = reset;
+  peer.standing = std::move(standing);
   std::erase_if(for_next_, [from](const auto& each) { return each.first == from; });
   peer.state = MemberState::kIdle;
   peer.incarnation = m.incarnation;
@@ -44,7 +49,8 @@ void Coordinator::On(NodeId from, const Join& m) {
   Event(from, "join", m.run == 0 ? "" : fmt::format("with what it had after round {}", m.round));
   if (!begun_) {
     if (!deadline_timer_) ArmDeadline();
-    if (resumed_) MissTheAbsent();
+    // Whoever has been let in before was so when all were there, or known to be lost.
+    if (resumed_ || m.run != 0) MissTheAbsent();
     if (!begun_) MaybeBegin();
     return;
   }
@@ -52,13 +58,15 @@ void Coordinator::On(NodeId from, const Join& m) {
   if (closing_ || (reduction_ && HasOffered(from))) return;
   const Counted before = down_so_far_;
   SendOrder(from);
-  CountDown(before);
+  CountDown(before, log_.record);
 }
 
-// A run that is resumed knows its peers: it had connections with them.
+// A run that is resumed after its beginning knows its peers: it had connections with them.
 void Coordinator::MissTheAbsent() {
   for (NodeId node = 0; node < allocation_.nodes(); ++node) {
-    if (member(node).state == MemberState::kAbsent) OnLost(node, "the coordinator began anew");
+    if (member(node).state != MemberState::kAbsent) continue;
+    Miss(node, "the coordinator began anew",
+         config_.patience > sim::Time{0} ? config_.patience : kWaitAfterRestart);
   }
 }
 
@@ -72,10 +80,10 @@ void Coordinator::MaybeBegin() {
   if (count(MemberState::kIdle) == 0) return;
   if (count(MemberState::kAbsent) > 0 && !deadline_passed_ && !AllStepsDone()) return;
   begun_ = true;
-  if (AllStepsDone()) return SendOrders();
+  if (AllStepsDone()) return EndRun();
   const Counted before = down_so_far_;
   BeginRound();
-  CountDown(before);
+  CountDown(before, log_.record);
 }
 
 void Coordinator::OnLost(NodeId node, const std::string& reason) {
@@ -84,9 +92,14 @@ void Coordinator::OnLost(NodeId node, const std::string& reason) {
   const bool awaited = peer.state == MemberState::kAbsent || peer.state == MemberState::kIdle ||
                        peer.state == MemberState::kTraining;
   if (!awaited || config_.patience <= sim::Time{0}) return GiveUp(node, reason);
+  Miss(node, reason, config_.patience);
+}
+
+void Coordinator::Miss(NodeId node, const std::string& reason, sim::Time patience) {
+  Member& peer = member(node);
   peer.state = MemberState::kMissing;
   Event(node, "missing", reason);
-  peer.patience = runtime_.After(config_.patience, [this, node, reason] {
+  peer.patience = runtime_.After(patience, [this, node, reason] {
     member(node).patience.reset();
     GiveUp(node, reason);
   });
@@ -103,6 +116,7 @@ void Coordinator::GiveUp(NodeId node, const std::string& reason) {
     MaybeBegin();
   } else {
     MaybeCloseRound();
+    MaybeForgetDeadline();
   }
 }
 
@@ -192,7 +206,7 @@ CoordinatorPhase Coordinator::phase() const {
 std::vector<MemberStatus> Coordinator::Members() const {
   std::vector<MemberStatus> all;
   for (const Member& each : members_) {
-    const std::string_view state = each.quarantine.empty()
+    const std::string_view state = each.standing.quarantine.empty()
                                        ? kMemberStates[static_cast<std::size_t>(each.state)]
                                        : std::rbegin(kMemberStates)[0];
     all.push_back({state, each.contributed});

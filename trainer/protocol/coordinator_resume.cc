@@ -21,7 +21,10 @@ CoordinatorState Coordinator::StateNow() const {
   state.initial_hash = initial_hash_;
   state.world = published_.world;
   state.moments = published_.moments;
-  for (const Member& each : members_) state.nodes.push_back({each.quarantine});
+  for (const Member& each : members_) {
+    state.nodes.push_back(each.standing);
+    state.nodes.back().lost = each.state == MemberState::kLost;
+  }
   for (int node = 0; node < configured_.nodes(); ++node) {
     state.allocation.push_back(configured_.blocks(node));
   }
@@ -35,7 +38,7 @@ CoordinatorState Coordinator::StateNow() const {
 // What the reduction has changed; on its thread.
 void Coordinator::AddUpdate(const WorldUpdate& update, CoordinatorState& state) {
   state.round = order_.span.round;
-  state.step = log_.record.last_step;
+  state.step = order_.span.last_step();
   state.world = update.world;
   for (std::size_t i = 0; i < update.source.size(); ++i) {
     if (update.contributed[i]) state.delivered[i] = state.round;
@@ -54,7 +57,7 @@ void Coordinator::Resume(CoordinatorState state) {
   require(state.allocation.size() == members_.size() && state.nodes.size() == members_.size(),
           "it has another number of nodes");
   require(state.moments.size() == published_.moments.size(), "its moments are of another model");
-  resumed_ = true;
+  resumed_ = state.round > 0;  // else nobody may have come yet
   config_.run = state.run;
   committed_round_ = state.round;
   committed_step_ = state.step;
@@ -72,9 +75,11 @@ void Coordinator::Resume(CoordinatorState state) {
   }
   configured_ = allocation_ = Allocation(first_allocation_.nodes(), std::move(trainers));
   for (std::size_t node = 0; node < members_.size(); ++node) {
-    if (state.nodes[node].quarantine.empty()) continue;
-    members_[node].quarantine = std::move(state.nodes[node].quarantine);
-    members_[node].state = MemberState::kLost;
+    NodeStanding& standing = members_[node].standing = std::move(state.nodes[node]);
+    if (standing.lost || !standing.quarantine.empty()) members_[node].state = MemberState::kLost;
+    if (config_.on_quarantine && !standing.quarantine.empty()) {
+      config_.on_quarantine(static_cast<NodeId>(node), standing.quarantine);
+    }
   }
   trust_.Restore(state.norms);
   log_.Restore(std::move(state.load), std::move(state.delivered));
@@ -83,7 +88,7 @@ void Coordinator::Resume(CoordinatorState state) {
   // All that is left is to say so to those who come for it.
   runtime_.After(config_.patience, [this] {
     begun_ = true;
-    SendOrders();
+    EndRun();
   });
 }
 

@@ -22,6 +22,9 @@ struct UpdaterState {
 
 struct NodeStanding {
   std::string quarantine;  // why nothing of it is taken any more; empty: it is trusted
+  bool reset = false;      // its last result was not finite: it is to forget its optimiser's state
+  bool lost = false;       // it was given up
+  std::int64_t steps_done = 0;  // of the results that it has sent, whatever became of them
   bool operator==(const NodeStanding&) const = default;
 };
 

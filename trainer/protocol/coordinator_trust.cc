@@ -149,6 +149,7 @@ void Coordinator::JudgeUndecided() {
     }
     settled_[static_cast<std::size_t>(node)] = true;
     ++log_.record.rejected;
+    distrusted_ = true;
     reduction_->Exclude(node);
     last_rejection_ = fmt::format("node {}: {}", node, fault);
     Event(node, "distrusted", fault);
@@ -181,12 +182,13 @@ void Coordinator::EndTrust() {
 // Nothing of it is taken any more, for as long as this run lasts; its blocks are orphans.
 void Coordinator::Quarantine(NodeId node, const std::string& reason) {
   Member& peer = member(node);
-  peer.quarantine = reason;
+  peer.standing.quarantine = reason;
   Event(node, "quarantine", reason);
   std::erase_if(for_next_, [node](const auto& each) { return each.first == node; });
   const bool there = peer.state == MemberState::kIdle;
   GiveUp(node, "quarantined");
   if (there) Send(node, Reject{RejectReason::kDistrusted, 0, reason});
+  if (config_.on_quarantine) config_.on_quarantine(node, reason);
 }
 
 }  // namespace spes::trainer

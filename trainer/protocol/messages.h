@@ -23,6 +23,8 @@ struct RoundSpan {
   std::int32_t round = 0;
   std::int64_t first_step = 0;
   std::int32_t steps = 0;
+  std::int64_t last_step() const { return first_step + steps - 1; }
+  bool operator==(const RoundSpan&) const = default;
 };
 
 // Which blocks' optimiser moments an offer carries.
@@ -69,7 +71,10 @@ struct SentBlock {
 struct Admit {
   std::vector<SentBlock> blocks;
   RoundOrder order;
-  std::uint64_t run = 0;  // the coordinator's; see coordinator_state.h
+  std::uint64_t run = 0;          // the coordinator's; see coordinator_state.h
+  bool reset_optimizer = false;   // as in Update, which may not have come
+  std::int64_t steps_done = 0;    // by this node in this run, for the position in its data
+  std::uint64_t incarnation = 0;  // of the Join that this answers
 };
 
 // A block as a peer has trained it; with a code, what that is read back as (null while it has only

@@ -1,6 +1,7 @@
 // What keeps a broken result away from the world.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,16 +16,32 @@ struct OfferFault {
   std::string detail;  // one line
 };
 
-// Reads what has come over a wire as codes, if anything. `asked` (ascending) and `base` [asked]:
-// what the codes are from; empty where they are from nothing. Why they cannot be read, if so.
-std::optional<OfferFault> DecodeOffer(const CodecConfig& codec, const std::vector<BlockId>& asked,
-                                      const std::vector<SharedBuffer>& base,
+// What a node was told to offer.
+struct OrderedOffer {
+  RoundSpan span = {};
+  MomentsSent moments = MomentsSent::kNone;
+  std::vector<BlockId> blocks = {};  // ascending
+  // [blocks]: what the codes are from; empty where it codes without.
+  std::vector<SharedBuffer> base = {};
+};
+
+// Reads what has come over a wire as codes, if anything. Why they cannot be read, if so.
+std::optional<OfferFault> DecodeOffer(const CodecConfig& codec, const OrderedOffer& ordered,
                                       const BlockTable& table, Offer& offer);
 
-// Why an offer cannot be used, if so: other steps of the same round than `span` has, blocks other
-// than `asked` (ascending), sizes other than the table's, a checksum that does not match, a value
-// that is not finite. Unless the reason is kUnexpected, all its block ids are of `table`.
-std::optional<OfferFault> CheckOffer(const Offer& offer, const RoundSpan& span,
-                                     const std::vector<BlockId>& asked, const BlockTable& table);
+// Why an offer cannot be used, if so: it is not what was ordered (span, blocks, moments exactly of
+// those whose moments were asked for), its sizes are not the table's, its counts cannot be those of
+// the ordered steps (records of each step, tokens, routed slots, updates of moments), a checksum
+// does not match, a figure or value is not finite or beyond LargestOffered, a second moment is
+// below 0.
+std::optional<OfferFault> CheckOffer(const Offer& offer, const OrderedOffer& ordered,
+                                     std::int64_t tokens_per_step, const BlockTable& table);
+
+// Whether all its blocks are of `table`, so that it has a size.
+bool IsOfModel(const Offer& offer, const BlockTable& table);
+
+// What no honest value comes near, and whose square is a number of the type with room to spare: no
+// sum over nodes, elements or steps of an optimiser overflows.
+double LargestOffered(DType dtype);
 
 }  // namespace spes::trainer

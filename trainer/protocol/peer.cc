@@ -80,8 +80,11 @@ void Peer::OnMessage(const Message& message) {
 }
 
 void Peer::On(const Admit& m) {
-  if (state_ != PeerState::kJoining) return;  // a repeated admission changes nothing
+  // A repeated admission changes nothing; one of what it was before it began anew is another's.
+  if (state_ != PeerState::kJoining || m.incarnation != config_.incarnation) return;
+  if (run_ == 0) skip_ = m.steps_done;  // of its earlier lives nothing is left
   run_ = m.run;
+  anew_ = false;  // whatever it was told before it was lost
   if (ContinueWith(m)) return;
   if (m.order.span.round <= (Training() ? order_.span.round : trained_)) {
     anew_ = busy_;
@@ -93,6 +96,7 @@ void Peer::On(const Admit& m) {
     offer_.reset();
   }
   Adopt(m.blocks);
+  reset_all_ |= m.reset_optimizer;
   if (std::exchange(owes_ahead_, false)) TrainAhead();
   BeginRound(m.order);
 }
@@ -238,8 +242,9 @@ void Peer::BeginRound(RoundOrder order) {
   for (const NodeBlock& block : adopt_) refers_[static_cast<std::size_t>(block.id)] = block.data;
   for (const BlockId id : trains_) refers_[static_cast<std::size_t>(id)].reset();
   auto work = [this, offer, ahead, done, keep, order = order_, saved = Snapshot(),
-               adopt = std::exchange(adopt_, {}), reset = std::exchange(reset_, {}),
-               step_end_s = std::move(step_end_s)]() mutable {
+               skip = std::exchange(skip_, 0), adopt = std::exchange(adopt_, {}),
+               reset = std::exchange(reset_, {}), step_end_s = std::move(step_end_s)]() mutable {
+    if (skip > 0) node_.SkipSteps(skip);
     if (!reset.empty()) node_.ResetOptimizer(reset);
     if (order.trains) {
       node_.SetTrainable(*order.trains, config_.keep_moments);
@@ -279,6 +284,12 @@ void Peer::Fill(Offer& offer, const RoundOrder& order) {
         (order.moments == MomentsSent::kExperts && spec.kind == BlockKind::kExpert);
     NodeBlock block = std::move(node_.Read({&id, 1}, moments).front());
     OfferedBlock offered{id, 0, std::move(block.data), nullptr, std::move(block.moments)};
+    if (offered.moments && offered.moments->updates > order.span.last_step()) {
+      // Rounds that it had to do again count once.
+      auto counted = std::make_shared<BlockMoments>(*offered.moments);
+      counted->updates = order.span.last_step();
+      offered.moments = std::move(counted);
+    }
     if (Poisons()) {
       const auto i = static_cast<std::size_t>(id);
       offered.data = Poisoned(config_.poison, order.span.round, id, *table_, offered.data,

@@ -68,11 +68,15 @@ bool Peer::Restore(std::int32_t round) {
   const std::vector<BlockId> before = std::exchange(trains_, std::move(saved.trains));
   if (run_ == 0) run_ = saved.run;
   trained_ = saved.round;
-  held_ = std::move(saved.held);
-  // Since then it may have trained what it did not train then.
-  for (const BlockId id : before) {
-    const bool trains = std::binary_search(trains_.begin(), trains_.end(), id);
-    if (!trains && !saved.refers.contains(id)) held_[static_cast<std::size_t>(id)] = -1;
+  const std::vector<Version> referred = std::exchange(held_, std::move(saved.held));
+  // Of what it does not train it has the values of now, not those of then: where it has trained or
+  // adopted them since, they are others.
+  for (BlockId id = 0; id < table_->size(); ++id) {
+    const auto i = static_cast<std::size_t>(id);
+    if (std::binary_search(trains_.begin(), trains_.end(), id) || saved.refers.contains(id))
+      continue;
+    const bool trained = std::binary_search(before.begin(), before.end(), id);
+    if (trained || held_[i] != referred[i]) held_[i] = -1;
   }
   order_ = std::move(saved.order);
   residuals_.Restore(std::move(saved.residuals));

@@ -43,6 +43,7 @@ double RoundLog::Accept(const Offer& offer, std::span<const double> squared_move
   ++record.arrived;
   for (const analysis::StepRecord& step : offer.steps) {
     recorder_.Record(step);
+    if (std::isnan(step.ce)) continue;  // it has none
     ce_sum_ += step.ce;
     ++ce_steps_;
   }
@@ -64,13 +65,6 @@ double RoundLog::Accept(const Offer& offer, std::span<const double> squared_move
   }
   square_drift_ += shared;
   return std::sqrt(shared + experts);
-}
-
-void RoundLog::CountDown(std::int64_t bytes, const WireParts& parts) {
-  record.down_bytes += bytes;
-  record.down_shared_bytes += parts.shared;
-  record.down_expert_bytes += parts.experts;
-  record.down_moment_bytes += parts.moments;
 }
 
 void RoundLog::Publish(const WorldUpdate& update, const Allocation& allocation, double now_s) {

@@ -27,9 +27,6 @@ class RoundLog {
   // for `gradients`.
   double Accept(const Offer& offer, std::span<const double> squared_moves, bool gradients);
 
-  // What went to the peers for this round.
-  void CountDown(std::int64_t bytes, const WireParts& parts);
-
   // The round's world is there: rows of routing and experts, and the round's own figures.
   void Publish(const WorldUpdate& update, const Allocation& allocation, double now_s);
 

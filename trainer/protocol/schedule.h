@@ -49,8 +49,7 @@ class Schedule {
     return rounds_[static_cast<std::size_t>(round - 1)];
   }
 
-  // Sets of blocks that are due together. The set 0 is all of them.
-  int due_sets() const { return static_cast<int>(due_.size()); }
+  // [block]: what is due together. The set 0 is all blocks.
   const std::vector<bool>& due(int set) const { return due_[static_cast<std::size_t>(set)]; }
   bool IsDue(std::int32_t round_number, BlockId id) const {
     return due(round(round_number).due)[static_cast<std::size_t>(id)];

@@ -131,6 +131,10 @@ bool Trust::Takes(NodeId node, const Evidence& evidence) {
   return taken;
 }
 
+void Trust::Refuse(NodeId node, std::string fault) {
+  round_[node] = {{}, Standing::kRefused, std::move(fault)};
+}
+
 std::vector<Trust::Verdict> Trust::Judge() {
   std::vector<Verdict> verdicts;
   for (auto& [node, result] : round_) {

@@ -22,8 +22,11 @@
 // is at most what the same round can take when its uploads come in reverse order: an upload cannot
 // be added before those of lower nodes.
 //
+// What is refused unseen (damaged, not finite, not what was ordered) counts against its node too.
+//
 // Limits. It takes a majority of honest nodes: with fewer than three others nobody is judged by
-// sizes. Sizes do not see a direction: an update with its sign flipped passes. A node that trains
+// sizes, and the margin alone bounds the loss; a round of which all is refused leaves the world as
+// it is. Sizes do not see a direction: an update with its sign flipped passes. A node that trains
 // alone is not found out by small lies that stay within the bounds, moments that travel are not
 // looked at, and a block that is small beside its kind's others may grow more than the bound says.
 #pragma once
@@ -80,6 +83,10 @@ class Trust {
   // A result of the round at hand, at most one of each node. True: it is taken. False: it waits for
   // Judge.
   bool Takes(NodeId node, const Evidence& evidence);
+
+  // A result of the round at hand that is of no use to anyone: damaged, not finite, not what was
+  // ordered. It counts as refused.
+  void Refuse(NodeId node, std::string fault);
 
   // Of the results that wait, ascending: why it is not taken, one line; empty: it is taken. None
   // waits afterwards.

@@ -67,9 +67,6 @@ class Reduction {
   // This member contributes nothing this round.
   void Exclude(int node);
 
-  // How many members have neither been added nor excluded.
-  int pending() const { return pending_; }
-
   // All members must be settled. The new world: contributed blocks with version `version`, the
   // others as before. A block with a single contribution is that contribution's buffer, not a copy.
   struct Result {

@@ -38,6 +38,14 @@ bool Finite(const Buffer& data) {
   return sum == T{0};
 }
 
+template <class T>
+bool Within(const Buffer& data, T lowest, T highest) {
+  // A count without branches vectorises.
+  std::uint64_t outside = 0;
+  for (const T x : data.as<T>()) outside += !(x >= lowest && x <= highest);
+  return outside == 0;
+}
+
 }  // namespace
 
 std::string WorldHash(const World& world) {
@@ -62,6 +70,12 @@ std::uint64_t BlockChecksum(const BlockSpec& spec, DType dtype, const Buffer& da
 
 bool AllFinite(DType dtype, const Buffer& data) {
   return dtype == DType::kFloat32 ? Finite<float>(data) : Finite<double>(data);
+}
+
+bool AllWithin(DType dtype, const Buffer& data, double lowest, double highest) {
+  return dtype == DType::kFloat32
+             ? Within(data, static_cast<float>(lowest), static_cast<float>(highest))
+             : Within(data, lowest, highest);
 }
 
 }  // namespace spes::trainer

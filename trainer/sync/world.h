@@ -42,4 +42,7 @@ std::uint64_t BlockChecksum(const BlockSpec& spec, DType dtype, const Buffer& da
 // True when every value is finite.
 bool AllFinite(DType dtype, const Buffer& data);
 
+// Whether lowest ≤ x ≤ highest of every element, so that none is a NaN; padding counts.
+bool AllWithin(DType dtype, const Buffer& data, double lowest, double highest);
+
 }  // namespace spes::trainer

@@ -12,7 +12,7 @@ constexpr std::int64_t kCodeSlack = 4096;
 }
 
 HeadReader::HeadReader(std::string_view head, const BlockTable& table, const WireLimits& limits)
-    : rest_(head), table_(table), limits_(limits) {
+    : rest_(head), table_(table), limits_(limits), seen_(blocks()) {
   Require(head.size() <= static_cast<std::uint64_t>(limits.head_bytes), "its head is too long");
 }
 
@@ -49,8 +49,8 @@ void HeadReader::Text(std::string& text) {
 void HeadReader::Id(BlockId& id) {
   Number(id);
   Require(id >= 0 && id < table_.size(), "a block that the model lacks");
-  Require(!seen_[static_cast<std::size_t>(id)], "a block comes twice");
-  seen_[static_cast<std::size_t>(id)] = true;
+  Require(seen_[static_cast<std::size_t>(id)] != list_, "a block comes twice");
+  seen_[static_cast<std::size_t>(id)] = list_;
 }
 
 void HeadReader::ReadContent(BlockId id) {

@@ -45,7 +45,7 @@ class HeadReader {
   template <class T, class F>
   void List(std::vector<T>& items, std::size_t most, std::size_t item_bytes, F f) {
     items.resize(Length(most, item_bytes));
-    seen_.assign(blocks(), false);
+    ++list_;
     for (T& item : items) f(item);
   }
 
@@ -78,7 +78,8 @@ class HeadReader {
   std::string_view rest_;
   const BlockTable& table_;
   const WireLimits& limits_;
-  std::vector<bool> seen_;  // [block]: in the list that is being read
+  std::uint32_t list_ = 0;           // the number of the list that is being read
+  std::vector<std::uint32_t> seen_;  // [block]: the last list that it was in
   std::vector<BlockContent> contents_;
   std::int64_t payload_bytes_ = 0;
 };

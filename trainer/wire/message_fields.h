@@ -107,6 +107,9 @@ void Fields(Io& io, Admit& m) {
   Fields(io, m.blocks);
   Fields(io, m.order);
   io.Number(m.run);
+  io.Flag(m.reset_optimizer);
+  io.Count(m.steps_done);
+  io.Number(m.incarnation);
 }
 
 template <class Io>

@@ -246,7 +246,10 @@ TEST_P(OtherContent, IsRefusedByName) {
        {"[[0],[4]]", "[[-1],[],[]]", "[[1,0],[],[]]", "[[0,0],[],[]]", "[0,1,2]", "[[0],[1]]",
         "[[[0]],[],[]]"}},
       {"nodes",
-       {"[{}]", "[\"\",\"\",\"\"]", "[{\"quarantine\":1},{},{}]", "[{\"quarantine\":\"\"}]"}}};
+       {"[{}]", "[\"\",\"\",\"\"]", "[{\"quarantine\":1},{},{}]", "[{\"quarantine\":\"\"}]",
+        R"([{"quarantine":"","reset":0,"lost":false,"steps_done":0}])",
+        R"([{"quarantine":"","reset":false,"lost":false,"steps_done":-1}])",
+        R"([{"quarantine":"","reset":false,"lost":false,"steps_done":0,"more":0}])"}}};
   for (const auto& [name, texts] : wrong) {
     for (const std::string& text : texts) {
       EXPECT_THAT(WithText(name, text), AllOf(testing::Ne("read"))) << name << " " << text;

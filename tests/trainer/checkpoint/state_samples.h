@@ -86,7 +86,9 @@ inline CoordinatorState SampleState(const std::shared_ptr<const BlockTable>& tab
     state.delivered.push_back(round - id % (round + 1));
   }
   state.allocation = {{0, 1, 3}, {}, {2}};
-  state.nodes = {{}, {"norm 3.1e4 is more than 8 times that of others\tä"}, {}};
+  state.nodes = {{"", true, false, 1LL << 40},
+                 {"norm 3.1e4 is more than 8 times that of others\tä", false, false, 0},
+                 {"", false, true, 0}};
   state.load = {std::bit_cast<double>(0x7FF8000000000042u), 12.5};
   state.norms = OddNumbers();
   return state;

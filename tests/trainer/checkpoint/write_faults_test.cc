@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -12,6 +13,7 @@
 #include "tests/trainer/checkpoint/faulty_files.h"
 #include "tests/trainer/checkpoint/stores.h"
 #include "tests/trainer/data/temporary_folder.h"
+#include "trainer/checkpoint/round_folder.h"
 
 namespace spes::trainer {
 namespace {
@@ -157,18 +159,17 @@ TEST_P(WriteFaults, GoingBack) {
 // Files that have gone, and may come back in a power cut, are no reason not to sync again.
 TEST(WriteFaultsOfRemoval, ASyncThatHasFailedIsDoneAgain) {
   const TemporaryFolder folder;
-  const auto table = StateTable(DType::kFloat32);
   FaultyFiles files;
-  Journal journal(folder.Path("s"), {}, files);
-  for (const int round : {1, 2}) journal.Write(SampleState(table, round, 1));
+  RoundFolder rounds(folder.Path("s"), ".state", files);
+  for (const int round : {1, 2}) std::ofstream(rounds.FileOf(round)) << round;
   files.first = files.calls + 2;  // removal, opening of the folder, its sync
-  EXPECT_THAT(MessageOf<std::runtime_error>([&] { journal.GoBackTo(1); }),
+  EXPECT_THAT(MessageOf<std::runtime_error>([&] { rounds.RemoveAfter(1); }),
               HasSubstr("cannot be synced"));
-  EXPECT_EQ(journal.Rounds(), std::vector<std::int32_t>{1});
+  EXPECT_EQ(rounds.Rounds(), std::vector<std::int32_t>{1});
   const int before = files.calls;
-  journal.GoBackTo(1);
+  rounds.RemoveAfter(1);
   EXPECT_EQ(files.calls, before + 3);  // the folder is opened, synced, closed
-  journal.GoBackTo(1);
+  rounds.RemoveAfter(1);
   EXPECT_EQ(files.calls, before + 3);
 }
 

@@ -71,6 +71,8 @@ class ChaosNode final : public Node {
     return result;
   }
 
+  void SkipSteps(std::int64_t steps) override { position_ += steps; }
+
   std::vector<NodeBlock> Read(std::span<const BlockId> ids, bool with_moments) const override {
     std::vector<NodeBlock> blocks;
     for (const BlockId id : ids) {

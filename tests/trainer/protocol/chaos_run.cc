@@ -32,7 +32,9 @@ class ChaosRun {
         dice_(Key(settings.seed, disturbed ? 3 : 4)),
         trace_(trace),
         ledger_(settings, world_),
-        recorder_(ledger_, [this](const std::string& line) { Trace(line); }) {
+        recorder_(ledger_, [this](const std::string& line) { Trace(line); }),
+        gone_for_good_(std::any_of(plan.begin(), plan.end(),
+                                   [](const Fault& f) { return f.duration == sim::kNever; })) {
     ledger_.wrong = [this](const std::string& what) { Wrong(what); };
     runtime_.script = [this](NodeId from, NodeId to, Message& m) { return OnSend(from, to, m); };
     MachineParts parts{
@@ -76,6 +78,13 @@ class ChaosRun {
       return Wrong(fmt::format("the run fails: {}", error.what()));
     }
     if (machines_->finished()) return;
+    // A coordinator that began anew before the first round cannot know that a node is gone for
+    // good: it waits for it as for one that has never come.
+    const Coordinator* coordinator = machines_->coordinator();
+    if (gone_for_good_ && machines_->lives(kCoordinator) > 1 && coordinator &&
+        coordinator->round() == 0 && coordinator->phase() == CoordinatorPhase::kWaiting) {
+      return;
+    }
     Wrong(fmt::format("the run stands still after round {} of {}", machines_->round(),
                       machines_->total_rounds()));
     for (NodeId node = 0; node < settings_.nodes; ++node) {
@@ -180,6 +189,7 @@ class ChaosRun {
   std::vector<std::string> violations_;
   ChaosLedger ledger_;
   ChaosRecorder recorder_;
+  const bool gone_for_good_;
   ScriptedRuntime runtime_;
   std::atomic<bool> stop_{false};
   std::optional<Allocation> allocation_;

@@ -1,6 +1,7 @@
 // A coordinator and its peers over a scripted runtime.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -14,6 +15,16 @@
 #include "trainer/protocol/peer.h"
 
 namespace spes::trainer {
+
+// Every element of an offered block becomes x, and its checksum fits.
+inline void Refill(OfferedBlock& block, const BlockTable& table, double x) {
+  auto values = std::make_shared<Buffer>(table.Allocate(block.id));
+  for (const BlockPart& part : table[block.id].parts) {
+    std::fill_n(values->as<double>().begin() + part.offset, part.elements, x);
+  }
+  block.data = values;
+  block.checksum = BlockChecksum(table[block.id], table.dtype(), *values);
+}
 
 // N nodes, one layer, two experts each unless said otherwise; node n adds (n + 1) per step to
 // whatever it trains.

@@ -72,6 +72,8 @@ class FakeNode final : public Node {
     return result;
   }
 
+  void SkipSteps(std::int64_t steps) override { skipped += steps; }
+
   void SetTrainable(std::vector<BlockId> ids, bool) override { trainable_ = std::move(ids); }
 
   // Moments: the first of all steps that this node has trained, the second twice that.
@@ -160,6 +162,7 @@ class FakeNode final : public Node {
   std::vector<BlockId> applied;
   std::map<BlockId, SharedMoments> moments;  // as they were applied
   int resets = 0;
+  std::int64_t skipped = 0;
   std::vector<BlockId> reset;  // the last time
   std::int64_t tokens_per_step = 10;
   std::vector<std::vector<std::int64_t>> routed;  // [layer][expert] of every call

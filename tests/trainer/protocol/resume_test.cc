@@ -1,9 +1,13 @@
 // Whoever is killed, whenever: the run goes on where it was and ends in the same world.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <ostream>
+#include <utility>
+#include <vector>
 
+#include "tests/trainer/protocol/cluster.h"
 #include "tests/trainer/protocol/fake_node.h"
 #include "tests/trainer/protocol/memory_recorder.h"
 #include "tests/trainer/protocol/scripted_carrier.h"
@@ -158,6 +162,155 @@ INSTANTIATE_TEST_SUITE_P(Every, Resume, testing::ValuesIn(Cases()), [](const aut
   std::replace(name.begin(), name.end(), ' ', '_');
   return name;
 });
+
+// Node 2 is gone for good and its experts are handed over; node 0 is slow; the coordinator begins
+// anew, and node 0's link is down for a while.
+TEST(Resume, ASlowNodeDoesNotStandStillAfterTheCoordinatorBeganAnewAndItsLinkWasDown) {
+  ScriptedRuntime runtime;
+  const auto table = MakeTinyTable(1, 6);
+  const World world = MakeTinyWorld(table);
+  MemoryRecorder recorder;
+  std::atomic<bool> stop{false};
+  CoordinatorConfig config;
+  config.schedule = {.total_steps = 600, .every = 3};
+  config.scenario_hash = "same";
+  config.patience = seconds(5);
+  config.orphans = OrphanRule::kHandedOver;
+  const Allocation allocation = MakeAllocation(config.allocation, *table, 3);
+  MachineParts parts{config,
+                     allocation,
+                     world,
+                     [&world](NodeId node) {
+                       PeerConfig own;
+                       own.node = node;
+                       own.scenario_hash = "same";
+                       own.world_hash = WorldHash(world);
+                       own.step_time = [](std::int64_t) { return milliseconds(100); };
+                       return own;
+                     },
+                     [&world, allocation](NodeId node) {
+                       return std::make_unique<FakeNode>(world, allocation.blocks(node), node + 1);
+                     },
+                     {},
+                     true};
+  Machines machines(std::move(parts), {}, CarrierOf(runtime),
+                    FaultyRuntime::Options{.detection = milliseconds(1)}, recorder, stop);
+  machines.Start();
+  const auto strike = [&](sim::Time at, FaultKind kind, NodeId node, sim::Time d, double factor) {
+    runtime.loop.At(at, [&machines, at, kind, node, d, factor] {
+      machines.Strike({at, kind, node, d, factor});
+    });
+  };
+  strike(milliseconds(100), FaultKind::kCrash, 2, sim::kNever, 1);
+  strike(seconds(1), FaultKind::kSlow, 0, seconds(5), 1000);  // its second round takes 300 s
+  strike(seconds(10), FaultKind::kCrash, kCoordinator, seconds(1), 1);
+  strike(seconds(17), FaultKind::kOutage, 0, seconds(20), 1);
+  runtime.loop.Run();
+  EXPECT_TRUE(machines.finished())
+      << "round " << machines.round() << " of " << machines.total_rounds() << ", node 0 is "
+      << Name(machines.peer(0)->state()) << " at " << sim::ToSeconds(runtime.loop.Now()) << " s";
+}
+
+// A result that was not finite leaves moments that are not finite either.
+TEST(Resume, WordThatAResultWasNotFiniteSurvivesALostConnection) {
+  CoordinatorConfig config;
+  config.schedule = {.total_steps = 9, .every = 3};
+  config.patience = seconds(100);
+  const auto broken = [](Cluster& c, bool lost) {
+    c.runtime.script = [&c, lost, once = false](NodeId from, NodeId to,
+                                                Message& m) mutable -> sim::Time {
+      auto* offer = std::get_if<Offer>(&m);
+      if (offer && from == 1 && offer->span.round == 1) {
+        Refill(offer->blocks[0], *c.table, std::nan(""));
+        return milliseconds(10);
+      }
+      if (lost && to == 1 && !once && std::holds_alternative<Update>(m)) {
+        once = true;  // the update is lost with the connection
+        c.runtime.loop.After(milliseconds(1), [&c] { c.coordinator->OnLost(1, "gone"); });
+        c.runtime.loop.After(milliseconds(2), [&c] { c.peers[1]->Rejoin(); });
+        return sim::kNever;
+      }
+      return milliseconds(10);
+    };
+  };
+  Cluster undisturbed(2, config);
+  broken(undisturbed, false);
+  undisturbed.Run();
+  ASSERT_EQ(undisturbed.nodes[1]->resets, 1);
+  std::size_t steps = undisturbed.nodes[1]->trained_steps.size();
+  Cluster c(2, config);
+  broken(c, true);
+  c.Run();
+  ASSERT_TRUE(c.coordinator->finished());
+  EXPECT_EQ(c.nodes[1]->trained_steps.size(), steps);
+  // FakeNode counts resets but not when: the reset must come with round 2's order.
+  EXPECT_EQ(c.nodes[1]->resets, 1);
+}
+
+// How many steps it had trained when it was told to forget.
+class Watched final : public Node {
+ public:
+  explicit Watched(FakeNode& below) : below_(below) {}
+  const std::vector<BlockId>& trainable() const override { return below_.trainable(); }
+  void SetTrainable(std::vector<BlockId> ids, bool keep) override {
+    below_.SetTrainable(std::move(ids), keep);
+  }
+  TrainResult TrainSteps(std::int64_t first, int steps, const std::atomic<bool>& stop) override {
+    return below_.TrainSteps(first, steps, stop);
+  }
+  void SkipSteps(std::int64_t steps) override { below_.SkipSteps(steps); }
+  std::vector<NodeBlock> Read(std::span<const BlockId> ids, bool moments) const override {
+    return below_.Read(ids, moments);
+  }
+  void Apply(std::span<const NodeBlock> blocks, double keep) override {
+    below_.Apply(blocks, keep);
+  }
+  void ResetOptimizer(std::span<const BlockId> ids) override {
+    reset_after = static_cast<int>(below_.trained_steps.size());
+    below_.ResetOptimizer(ids);
+  }
+  std::string Save() const override { return below_.Save(); }
+  void Load(const std::string& state) override { below_.Load(state); }
+  int reset_after = -1;
+
+ private:
+  FakeNode& below_;
+};
+
+TEST(Resume, TheOptimiserIsForgottenBeforeTheNextRoundAlthoughTheConnectionWasLost) {
+  for (const bool lost : {false, true}) {
+    CoordinatorConfig config;
+    config.schedule = {.total_steps = 9, .every = 3};
+    config.patience = seconds(100);
+    Cluster c(2, config);
+    Watched node(*c.nodes[1]);
+    PeerConfig own;
+    own.node = 1;
+    own.scenario_hash = "same";
+    own.world_hash = WorldHash(c.published[0].world);
+    own.step_time = [](std::int64_t) { return seconds(1); };
+    c.peers[1] =
+        std::make_unique<Peer>(own, node, c.published[0].world, c.runtime.endpoint(1), c.stop);
+    c.runtime.script = [&c, lost, once = false](NodeId from, NodeId to,
+                                                Message& m) mutable -> sim::Time {
+      auto* offer = std::get_if<Offer>(&m);
+      if (offer && from == 1 && offer->span.round == 1) {
+        Refill(offer->blocks[0], *c.table, std::nan(""));
+        return milliseconds(10);
+      }
+      if (lost && to == 1 && !once && std::holds_alternative<Update>(m)) {
+        once = true;
+        c.runtime.loop.After(milliseconds(1), [&c] { c.coordinator->OnLost(1, "gone"); });
+        c.runtime.loop.After(milliseconds(2), [&c] { c.peers[1]->Rejoin(); });
+        return sim::kNever;
+      }
+      return milliseconds(10);
+    };
+    c.Run();
+    ASSERT_TRUE(c.coordinator->finished());
+    EXPECT_EQ(node.reset_after, 3) << (lost ? "with a lost connection" : "undisturbed");
+  }
+}
 
 }  // namespace
 }  // namespace spes::trainer

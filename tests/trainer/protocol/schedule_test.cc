@@ -23,7 +23,6 @@ TEST(Schedule, EveryHStepsAllBlocks) {
   const auto table = MakeTinyTable(2, 2);
   const Schedule schedule({.total_steps = 8, .every = 3}, *table);
   EXPECT_EQ(Ends(schedule), (Steps{3, 6, 8}));
-  EXPECT_EQ(schedule.due_sets(), 1);
   for (std::int32_t r = 1; r <= 3; ++r) {
     EXPECT_TRUE(schedule.AllExpertsDue(r));
     EXPECT_EQ(schedule.round(r).ahead, 0);

@@ -19,7 +19,7 @@ TEST(WireSize, IsTheFrameItsFieldsAndTheElements) {
   EXPECT_EQ(bytes(Applied{1, 2, 3}), 33 + 4 + 16);
   EXPECT_EQ(bytes(Leave{"bye"}), 33 + 4 + 3);
   EXPECT_EQ(bytes(Admit{{{0, 0, world.blocks[0].data}}, order}),
-            33 + 4 + (24 + 5 * 8) + (16 + 5) + 8);
+            33 + 4 + (24 + 5 * 8) + (16 + 5) + 8 + 1 + 8 + 8);
   EXPECT_EQ(bytes(Update{1, 0, false, {{1, 1, world.blocks[1].data}}, order}),
             33 + 4 + 8 + 1 + 4 + (24 + 12 * 8) + 1 + (16 + 5));
   EXPECT_EQ(bytes(Update{1, 0, false, {}, std::nullopt}), 33 + 4 + 8 + 1 + 4 + 1);

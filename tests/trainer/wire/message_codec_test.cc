@@ -173,14 +173,18 @@ TEST(MessageLayout, IsAsDocumented) {
   const auto code = std::make_shared<std::string>("12345");
   const auto values = std::make_shared<Buffer>(table->Allocate(0));
   const auto moments = std::make_shared<BlockMoments>(BlockMoments{values, values, 258});
-  EXPECT_EQ(head(Admit{{{3, 9, nullptr, code}}, order, 7}),
+  EXPECT_EQ(head(Admit{{{3, 9, nullptr, code}}, order, 7, true, 8, 9}),
             "02"
             "01000000"
             "03000000"
             "09000000"
             "0000000000000000"
             "0500000000000001" +
-                order_hex + "0700000000000000");
+                order_hex +
+                "0700000000000000"
+                "01"
+                "0800000000000000"
+                "0900000000000000");
   EXPECT_EQ(head(Update{2, 0.5, true, {{0, 1, values, nullptr, moments}}, order}),
             "05"
             "02000000"

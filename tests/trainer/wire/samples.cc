@@ -197,7 +197,7 @@ std::vector<Sample> SampleMessages(DType dtype) {
                                {-1, 0, 1, 2, 3, std::numeric_limits<Version>::max(), -1},
                                {6, 0}}},
       {"join, nothing", Join{}},
-      {"admit", Admit{sent, full, 42}},
+      {"admit", Admit{sent, full, 42, true, std::numeric_limits<std::int64_t>::max(), 7}},
       {"admit without blocks", Admit{{}, order, 0}},
       {"admit, empty lists", Admit{{sent[0]}, none, 1}},
       {"offer", with_blocks},
