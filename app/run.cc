@@ -102,6 +102,7 @@ class RunOfScenario {
   std::unique_ptr<analysis::RunSummary> summary_;
   std::unique_ptr<analysis::TeeRecorder> recorder_;
   trainer::PublishedRound last_;
+  std::int32_t saved_ = 0;                     // the last round whose world is in its file
   std::optional<std::int32_t> resumed_after_;  // round
   std::int64_t steps_before_ = 0;              // all nodes', in the processes before this one
   bool over_ = false;                          // and nothing is left to do
@@ -283,13 +284,13 @@ void RunOfScenario::OnPublished(const trainer::PublishedRound& published) {
     evaluations_->Submit(published);
   }
   const int save_every = scenario_.output.world_every;
-  if (!last && published.round > 0 && save_every > 0 && published.round % save_every == 0) {
-    Save(published);
-  }
+  const bool due = last || (save_every > 0 && published.round % save_every == 0);
+  if (published.round > 0 && due) Save(published);
 }
 
 void RunOfScenario::Save(const trainer::PublishedRound& published) {
   trainer::SaveWorld(published.world, WorldMetadata(scenario_, published), paths_.world);
+  saved_ = published.round;
   recorder_->Record(analysis::EventRecord{published.virtual_s, trainer::kCoordinator, "world saved",
                                           paths_.world});
 }
@@ -379,7 +380,7 @@ int RunOfScenario::Run() {
 
 // The world first: whatever fails after it, what has been trained is there.
 void RunOfScenario::Finish() {
-  if (last_.round > 0) Save(last_);
+  if (last_.round > saved_) Save(last_);
   evaluations_->Collect(true);
   if (!stop_) baselines_.Wait();
   RecordMemory(scenario_, engine_->allocation(), *first_world_.table, pool_.threads(),

@@ -68,6 +68,9 @@ TcpCoordinator::TcpCoordinator(const scenarios::Scenario& scenario, const ServeS
   config.run = durability.run;
   config.scenario_hash = setup.identity.hash;
   config.journal = durability.journal;
+  config.on_quarantine = [this](trainer::NodeId node, const std::string& reason) {
+    server_->Ban(node, reason);
+  };
   if (durability.resume) {
     server_->SetNow(sim::FromSeconds(durability.resume->now_s));
     if (was_over_) config.patience = std::min<sim::Time>(config.patience, kFarewell);
