@@ -155,8 +155,9 @@ std::vector<Trust::Verdict> Trust::EndRound(std::int32_t round) {
     if (result.standing == Standing::kTaken) samples_.push_back({round, node, result.evidence});
     if (result.standing != Standing::kRefused) continue;
     refusals_.push_back({round, node});
-    const auto refused = std::count_if(refusals_.begin(), refusals_.end(),
-                                       [&](const Refusal& each) { return each.node == node; });
+    const auto refused =
+        std::count_if(refusals_.begin(), refusals_.end(),
+                      [node = node](const Refusal& each) { return each.node == node; });
     if (refused < config_.strikes) continue;
     quarantined.push_back({node, fmt::format("refused {} times in {} rounds, the last time because "
                                              "{}",
