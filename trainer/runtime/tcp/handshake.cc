@@ -117,8 +117,9 @@ Welcome DecodeWelcome(std::string_view payload) {
   m.beat_ms = in.Number<std::uint32_t>();
   m.digest = in.Array<32>();
   in.End();
-  if (m.session == kNoSession || m.node < 0 || m.chunk_bytes < kMinChunkBytes ||
-      m.chunk_bytes > kMaxChunkBytes || m.beat_ms == 0 || m.beat_ms > kMaxBeatMs) {
+  if (m.session == kNoSession || m.node < 0 || m.now_ns < 0 || m.now_ns > kMaxNow ||
+      m.chunk_bytes < kMinChunkBytes || m.chunk_bytes > kMaxChunkBytes || m.beat_ms == 0 ||
+      m.beat_ms > kMaxBeatMs) {
     throw WireError("a frame with a value that means nothing");
   }
   return m;

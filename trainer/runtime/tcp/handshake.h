@@ -60,10 +60,13 @@ struct Proof {
   bool operator==(const Proof&) const = default;
 };
 
+// 31 years, in ns: clocks go on from it.
+inline constexpr std::int64_t kMaxNow = 1'000'000'000'000'000'000;
+
 struct Welcome {
   SessionId session{};
   NodeId node = 0;
-  std::int64_t now_ns = 0;        // the run's clock
+  std::int64_t now_ns = 0;        // the run's clock, kMaxNow at most
   std::uint32_t chunk_bytes = 0;  // of what the coordinator sends
   std::uint32_t beat_ms = 0;
   Digest digest{};

@@ -74,6 +74,11 @@ TEST(Handshake, ValuesThatMeanNothingAreRefused) {
   refused([](Hello& h) { h.beat_ms = 0; });
   refused([](Hello& h) { h.beat_ms = 3'600'001; });  // nobody would be found dead
   refused([](Hello& h) { h.scenario_hash = std::string(300, 'x'); });
+  for (const std::int64_t now : {std::int64_t{-1}, kMaxNow + 1}) {
+    Welcome welcome = SomeWelcome();
+    welcome.now_ns = now;
+    EXPECT_THROW(DecodeWelcome(Encode(welcome)), WireError);
+  }
   EXPECT_THROW(DecodeArrived(Encode(Arrived{7, 3, false, {{2, 2}}})), WireError);
   EXPECT_THROW(DecodeArrived(Encode(Arrived{7, 3, false, {{2, 4}, {3, 5}}})), WireError);
   EXPECT_THROW(DecodeArrived(Encode(Arrived{7, 3, true, {{2, 4}}})), WireError);
