@@ -41,7 +41,7 @@ const std::vector<Library>& Libraries() {
        {"torch/", "ATen/", "c10/"},
        {"trainer/", "tests/trainer/", "tests/golden/", "tests/bench/"},
        {"trainer/sync/", "trainer/protocol/", "trainer/wire/", "trainer/runtime/"}},
-      {"asio", {"asio"}, {"trainer/runtime/tcp/", "tests/trainer/runtime/tcp/"}, {}},
+      {"asio", {"asio"}, {"trainer/runtime/tcp/asio.h"}, {}},
       {"OpenSSL", {"openssl/"}, {"trainer/runtime/tcp/", "tests/trainer/runtime/tcp/"}, {}},
       {"sentencepiece", {"sentencepiece"}, {"trainer/data/", "tests/trainer/data/"}, {}},
       {"yaml-cpp", {"yaml-cpp/"}, {"scenarios/yaml_tree."}, {}},

@@ -15,6 +15,7 @@ namespace spes::fuzz {
 // Throws where a promise is broken, whatever the input.
 using Run = bool(std::span<const std::byte> input);
 
+Run FuzzHandshake;
 Run FuzzJournal;
 Run FuzzWire;
 
@@ -23,6 +24,7 @@ struct Harness {
   Run* run;
 };
 inline constexpr Harness kHarnesses[] = {
+    {"handshake", FuzzHandshake},
     {"journal", FuzzJournal},
     {"wire", FuzzWire},
 };

@@ -1,10 +1,10 @@
 // What addresses mean.
 #pragma once
 
-#include <asio.hpp>
 #include <string>
 #include <vector>
 
+#include "trainer/runtime/tcp/asio.h"
 #include "trainer/runtime/tcp/host_port.h"
 
 namespace spes::trainer {

@@ -42,7 +42,8 @@ void Connection::Owner::OnWireError(Connection& connection, const std::string& w
   connection.Close(why);
 }
 
-Connection::Connection(asio::io_context& io, Stream stream, std::shared_ptr<Owner> owner)
+Connection::Connection(asio::io_context& io, std::unique_ptr<Stream> stream,
+                       std::shared_ptr<Owner> owner)
     : io_(io), linger_(io), stream_(std::move(stream)), owner_(std::move(owner)) {
   ExpectHeader();
 }
@@ -54,7 +55,7 @@ void Connection::Later(Step step) {
 }
 
 void Connection::After(Wait wait, Step step) {
-  stream_.When(wait, [self = shared_from_this(), step](bool good) {
+  stream_->When(wait, [self = shared_from_this(), step](bool good) {
     if (good) self->Run(step);
   });
 }
@@ -68,6 +69,8 @@ void Connection::Run(Step step) {
     Close(error.what(), true, error.permanent());
   } catch (const WireError& error) {
     if (const auto owner = owner_) owner->OnWireError(*this, error.what());
+    // It is told why: what it still says is thrown away, until it closes.
+    if (state_ == State::kFinishing) Later(&Connection::Read);
   }
 }
 
@@ -79,7 +82,7 @@ bool Connection::other_version() const {
 
 void Connection::SetUpTls() {
   if (state_ != State::kTls) return;
-  const Wait wait = stream_.Handshake();
+  const Wait wait = stream_->Handshake();
   if (wait != Wait::kNothing) return After(wait, &Connection::SetUpTls);
   state_ = State::kOpen;
   Later(&Connection::Read);
@@ -89,7 +92,7 @@ void Connection::SetUpTls() {
 }
 
 bool Connection::other_speaks_tls() const {
-  return !stream_.tls() && header_bytes_[0] == std::byte{0x15};  // an alert
+  return !stream_->tls() && header_bytes_[0] == std::byte{0x15};  // an alert
 }
 
 // Reading.
@@ -128,7 +131,7 @@ void Connection::Read() {
       turn += kFrameHeaderBytes;
       continue;
     }
-    const IoResult result = stream_.Read(std::span(into_).subspan(into_at_));
+    const IoResult result = stream_->Read(std::span(into_).subspan(into_at_));
     if (result.wait != Wait::kNothing) return After(result.wait, &Connection::Read);
     Advance(into_, into_at_, result.bytes);
     received_bytes_ += static_cast<std::int64_t>(result.bytes);
@@ -222,7 +225,7 @@ void Connection::Unpause() {
 }
 
 void Connection::Discard() {
-  if (stream_.Discard()) return After(Wait::kReadable, &Connection::Read);
+  if (stream_->Discard()) return After(Wait::kReadable, &Connection::Read);
   Close("", false);
 }
 
@@ -275,11 +278,11 @@ void Connection::Write() {
     }
     if (queue_.empty()) {
       writing_ = false;
-      if (state_ == State::kFinishing) stream_.FinishWriting();
+      if (state_ == State::kFinishing) stream_->FinishWriting();
       return;
     }
     Frame& frame = *queue_.front();
-    const IoResult result = stream_.Write(std::span(frame.pieces).subspan(piece_));
+    const IoResult result = stream_->Write(std::span(frame.pieces).subspan(piece_));
     if (result.wait != Wait::kNothing) return After(result.wait, &Connection::Write);
     Advance(frame.pieces, piece_, result.bytes);
     sent_bytes_ += static_cast<std::int64_t>(result.bytes);
@@ -298,24 +301,24 @@ void Connection::Close(const std::string& why, bool tell, bool permanent) {
   if (state_ == State::kClosed) return;
   const auto self = shared_from_this();
   const auto owner = std::exchange(owner_, nullptr);
-  const bool setting_up = state_ == State::kTls && stream_.tls();
-  counters_ = stream_.Counters();
+  const bool setting_up = state_ == State::kTls && stream_->tls();
+  counters_ = stream_->Counters();
   into_.clear();
   queue_.clear();
   place_ = {};
   if (setting_up && !tell) {
     state_ = State::kClosed;
-    stream_.Close();
+    stream_->Close();
   } else if (setting_up) {
     // TLS may have written why: closed at once, the other side would not get to read it.
     state_ = State::kFinishing;
-    stream_.FinishWriting();
+    stream_->FinishWriting();
     Linger();
     Later(&Connection::Read);
   } else {
     state_ = State::kClosed;
     linger_.cancel();
-    stream_.Close();
+    stream_->Close();
   }
   if (tell && owner) owner->OnClosed(*this, why, permanent);
 }

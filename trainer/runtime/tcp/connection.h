@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <asio.hpp>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -12,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/runtime/tcp/asio.h"
 #include "trainer/runtime/tcp/inbox.h"
 #include "trainer/runtime/tcp/outbox.h"
 #include "trainer/runtime/tcp/stream.h"
@@ -47,7 +47,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     virtual void OnClosed(Connection& connection, const std::string& why, bool permanent) = 0;
   };
 
-  Connection(asio::io_context& io, Stream stream, std::shared_ptr<Owner> owner);
+  Connection(asio::io_context& io, std::unique_ptr<Stream> stream, std::shared_ptr<Owner> owner);
 
   // Sets up TLS and begins to read.
   void Start();
@@ -77,12 +77,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   bool open() const { return state_ == State::kTls || state_ == State::kOpen; }
   bool closed() const { return state_ == State::kClosed; }
-  const std::string& address() const { return stream_.address(); }
-  const std::string& host() const { return stream_.host(); }
-  const TlsSession* tls() const { return stream_.tls(); }
+  const std::string& address() const { return stream_->address(); }
+  const std::string& host() const { return stream_->host(); }
+  const TlsSession* tls() const { return stream_->tls(); }
   // Also once it is closed.
-  TcpCounters Counters() { return closed() ? counters_ : stream_.Counters(); }
-  std::int64_t header_bytes() const { return stream_.header_bytes(); }
+  TcpCounters Counters() { return closed() ? counters_ : stream_->Counters(); }
+  std::int64_t header_bytes() const { return stream_->header_bytes(); }
   std::int64_t sent_bytes() const { return sent_bytes_; }
   std::int64_t received_bytes() const { return received_bytes_; }
   // While it has been open.
@@ -122,7 +122,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   asio::io_context& io_;
   asio::steady_timer linger_;
-  Stream stream_;
+  std::unique_ptr<Stream> stream_;
   std::shared_ptr<Owner> owner_;
   State state_ = State::kTls;
   std::int64_t sent_bytes_ = 0, received_bytes_ = 0;

@@ -7,6 +7,7 @@
 
 #include "trainer/runtime/tcp/bytes.h"
 #include "trainer/runtime/tcp/options.h"
+#include "trainer/runtime/tcp/socket_stream.h"
 #include "trainer/wire/printable.h"
 
 namespace spes::trainer {
@@ -73,12 +74,16 @@ void Dial::TryNext(const std::string& why) {
 
 void Dial::OnConnected() {
   try {
-    Stream stream(std::move(socket_));
-    if (setup_.tls) stream.UseTls(*setup_.tls, false, setup_.address.host);
-    connection_ = std::make_shared<Connection>(io_, std::move(stream), shared_from_this());
+    auto stream = std::make_unique<SocketStream>(std::move(socket_));
+    if (setup_.tls) stream->UseTls(*setup_.tls, false, setup_.address.host);
+    StartOver(std::move(stream));
   } catch (const StreamError& error) {
     return Fail(error.what(), error.permanent());
   }
+}
+
+void Dial::StartOver(std::unique_ptr<Stream> stream) {
+  connection_ = std::make_shared<Connection>(io_, std::move(stream), shared_from_this());
   connection_->Start();
 }
 
@@ -131,11 +136,12 @@ void Dial::OnRefuse(const Refuse& refuse) {
                   true, refuse.code);
     case RefuseCode::kScenario: {
       const TcpScenario& own = setup_.scenario;
-      const std::string difference =
-          own.difference ? Printable(own.difference(refuse.text, own.text)) : std::string();
-      connection_->Put(
-          FrameType::kRefuse, 0,
-          Encode(Refuse{RefuseCode::kScenario, true, difference.substr(0, kMaxReason)}));
+      std::string difference =
+          own.difference ? own.difference(refuse.text, own.text) : std::string();
+      // The other side's text may be in it.
+      difference = Printable(difference.substr(0, kMaxReason));
+      connection_->Put(FrameType::kRefuse, 0,
+                       Encode(Refuse{RefuseCode::kScenario, true, difference}));
       return Fail("the scenario is not the coordinator's" +
                       (difference.empty() ? difference : ": " + difference),
                   true, refuse.code);

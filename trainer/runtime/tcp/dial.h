@@ -1,7 +1,6 @@
 // A node's side of letting a connection in.
 #pragma once
 
-#include <asio.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "trainer/runtime/tcp/address.h"
+#include "trainer/runtime/tcp/asio.h"
 #include "trainer/runtime/tcp/connection.h"
 #include "trainer/runtime/tcp/handshake.h"
 
@@ -45,6 +45,8 @@ class Dial : public Connection::Owner, public std::enable_shared_from_this<Dial>
   Dial(asio::io_context& io, const Setup& setup, Hello hello, std::function<void(Result)> done);
 
   void Start();
+  // In place of Start: over a stream that is there already, within the same time.
+  void StartOver(std::unique_ptr<Stream> stream);
   void Tick(double passed);
   void Abandon();
 

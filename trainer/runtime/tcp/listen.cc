@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "trainer/runtime/tcp/stream.h"
+#include "trainer/runtime/tcp/socket_stream.h"
 
 namespace spes::trainer {
 

@@ -1,8 +1,9 @@
 // Taking an address to listen on.
 #pragma once
 
-#include <asio.hpp>
 #include <vector>
+
+#include "trainer/runtime/tcp/asio.h"
 
 namespace spes::trainer {
 

@@ -1,7 +1,6 @@
 // The one thread of a real run: its clock, timers, and call-backs in order.
 #pragma once
 
-#include <asio.hpp>
 #include <atomic>
 #include <chrono>
 #include <deque>
@@ -13,6 +12,7 @@
 #include "sim/units.h"
 #include "trainer/protocol/runtime.h"
 #include "trainer/runtime/compute_pool.h"
+#include "trainer/runtime/tcp/asio.h"
 #include "trainer/runtime/tcp/tcp_runtime.h"
 
 namespace spes::trainer {

@@ -10,6 +10,7 @@
 #include "trainer/runtime/flow_record.h"
 #include "trainer/runtime/tcp/listen.h"
 #include "trainer/runtime/tcp/options.h"
+#include "trainer/runtime/tcp/socket_stream.h"
 
 namespace spes::trainer {
 
@@ -117,13 +118,13 @@ void Server::OnAccept(asio::ip::tcp::socket socket) {
   try {
     SetUpSocket(socket.native_handle(), config_.options.congestion,
                 Milliseconds(config_.options.dead_after));
-    Stream stream(std::move(socket));
-    const std::string host = stream.host();
+    auto stream = std::make_unique<SocketStream>(std::move(socket));
+    const std::string host = stream->host();
     if (!HasGate(host)) {
       return refusals_.Record(Now(), Refusals::Kind::kFlood, kAnyNode, host,
                               "too many connections that are not let in yet");
     }
-    if (tls_) stream.UseTls(*tls_, true, "");
+    if (tls_) stream->UseTls(*tls_, true, "");
     auto gate = std::make_shared<Gate>(*this, config_.security.token,
                                        config_.options.handshake_time.count());
     gate->Open(std::make_shared<Connection>(loop_.io(), std::move(stream), gate));

@@ -14,6 +14,7 @@
 
 #include "trainer/runtime/tcp/address.h"
 #include "trainer/runtime/tcp/listen.h"
+#include "trainer/runtime/tcp/socket_stream.h"
 #include "trainer/runtime/tcp/status_text.h"
 
 namespace spes::trainer {

@@ -88,12 +88,6 @@ std::optional<Welcome> RawSocket::ShakeHands(const Hello& hello, const std::stri
   return DecodeWelcome(*answer);
 }
 
-std::string FrameBytes(FrameType type, std::uint64_t number, const std::string& payload) {
-  const std::array pieces{std::as_bytes(std::span(payload))};
-  const FrameHeaderBytes header = EncodeFrameHeader(type, number, pieces);
-  return std::string(reinterpret_cast<const char*>(header.data()), header.size()) + payload;
-}
-
 Hello GoodHello(NodeId node) {
   Hello hello;
   hello.node = node;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "tests/trainer/runtime/tcp/frame_bytes.h"
 #include "trainer/runtime/tcp/handshake.h"
 #include "trainer/wire/frame.h"
 
@@ -31,9 +32,6 @@ class RawSocket {
  private:
   int fd_;
 };
-
-// A whole frame.
-std::string FrameBytes(FrameType type, std::uint64_t number, const std::string& payload);
 
 // That lets node `node` in.
 Hello GoodHello(NodeId node);

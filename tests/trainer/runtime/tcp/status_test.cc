@@ -1,7 +1,6 @@
 // What a run shows of itself over HTTP.
 #include <gmock/gmock.h>
 
-#include <asio.hpp>
 #include <atomic>
 #include <chrono>
 #include <fstream>
@@ -15,6 +14,7 @@
 
 #include "tests/trainer/runtime/tcp/metrics_check.h"
 #include "tests/trainer/runtime/tcp/raw_socket.h"
+#include "trainer/runtime/tcp/asio.h"
 #include "trainer/runtime/tcp/status_server.h"
 #include "trainer/runtime/tcp/status_text.h"
 

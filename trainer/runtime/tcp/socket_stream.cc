@@ -1,4 +1,4 @@
-#include "trainer/runtime/tcp/stream.h"
+#include "trainer/runtime/tcp/socket_stream.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -39,7 +39,7 @@ std::string AddressText(const asio::ip::tcp::endpoint& endpoint) {
                                     : fmt::format("{}:{}", address, endpoint.port());
 }
 
-Stream::Stream(asio::ip::tcp::socket socket) : socket_(std::move(socket)) {
+SocketStream::SocketStream(asio::ip::tcp::socket socket) : socket_(std::move(socket)) {
   asio::error_code error;
   const auto endpoint = socket_.remote_endpoint(error);
   if (!error) {
@@ -51,14 +51,14 @@ Stream::Stream(asio::ip::tcp::socket socket) : socket_(std::move(socket)) {
   if (error) throw StreamError(error.message());
 }
 
-void Stream::UseTls(const TlsContext& context, bool accept, const std::string& host) {
+void SocketStream::UseTls(const TlsContext& context, bool accept, const std::string& host) {
   const int fd = socket_.native_handle();
   tls_ = accept ? context.Accept(fd) : context.Connect(fd, host);
 }
 
-Wait Stream::Handshake() { return tls_ ? tls_->Handshake() : Wait::kNothing; }
+Wait SocketStream::Handshake() { return tls_ ? tls_->Handshake() : Wait::kNothing; }
 
-IoResult Stream::Read(InPieces pieces) {
+IoResult SocketStream::Read(InPieces pieces) {
   if (tls_) return tls_->Read(pieces.front());
   std::array<iovec, kMaxPieces> vectors;
   msghdr message{};
@@ -72,7 +72,7 @@ IoResult Stream::Read(InPieces pieces) {
 }
 
 // What TLS is given to write: the first piece, or, where that is small, a copy of several.
-std::span<const std::byte> Stream::Staged(OutPieces pieces) {
+std::span<const std::byte> SocketStream::Staged(OutPieces pieces) {
   if (pieces.size() == 1 || pieces.front().size() >= kRecordBytes) return pieces.front();
   staging_.clear();
   for (const auto piece : pieces) {
@@ -84,7 +84,7 @@ std::span<const std::byte> Stream::Staged(OutPieces pieces) {
   return staging_;
 }
 
-IoResult Stream::Write(OutPieces pieces) {
+IoResult SocketStream::Write(OutPieces pieces) {
   if (tls_) return tls_->Write(Staged(pieces));
   std::array<iovec, kMaxPieces> vectors;
   msghdr message{};
@@ -96,7 +96,7 @@ IoResult Stream::Write(OutPieces pieces) {
   throw StreamError(std::strerror(errno));
 }
 
-void Stream::When(Wait wait, std::function<void(bool)> f) {
+void SocketStream::When(Wait wait, std::function<void(bool)> f) {
   const auto type =
       wait == Wait::kReadable ? asio::socket_base::wait_read : asio::socket_base::wait_write;
   socket_.async_wait(type, [f = std::move(f)](const asio::error_code& error) {
@@ -104,19 +104,19 @@ void Stream::When(Wait wait, std::function<void(bool)> f) {
   });
 }
 
-void Stream::FinishWriting() noexcept {
+void SocketStream::FinishWriting() noexcept {
   if (tls_) tls_->Finish();
   asio::error_code error;
   socket_.shutdown(asio::socket_base::shutdown_send, error);
 }
 
-bool Stream::Discard() noexcept {
+bool SocketStream::Discard() noexcept {
   std::array<std::byte, 16 << 10> scratch;
   const ssize_t bytes = recv(socket_.native_handle(), scratch.data(), scratch.size(), 0);
   return bytes > 0 || (bytes < 0 && WouldBlock(errno));
 }
 
-void Stream::Close() noexcept {
+void SocketStream::Close() noexcept {
   asio::error_code error;
   socket_.close(error);
 }
