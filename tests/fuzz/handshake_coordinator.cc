@@ -24,7 +24,7 @@ class Coordinator final : public HonestSide, public Gate::Keeper {
  public:
   Coordinator(std::string token, std::size_t most_at_once)
       : HonestSide(std::move(token), most_at_once),
-        roster_(kNodes, [](trainer::NodeId node) { return node == 0; }, 300,
+        roster_({kNodes, [](trainer::NodeId node) { return node == 0; }, false, 300, 10},
                 {kScenarioHash, "one: 1\ntwo: 2\n", nullptr}) {}
   ~Coordinator() override { End(); }
 

@@ -73,7 +73,8 @@ inline CoordinatorState SampleState(const std::shared_ptr<const BlockTable>& tab
     return std::make_shared<Buffer>(SampleBuffer(*table, id, Key(seed, kind)));
   };
   for (BlockId id = 0; id < table->size(); ++id) {
-    state.world.blocks.push_back({id % (round + 1), shared(id, 0)});
+    state.world.blocks.push_back(
+        {static_cast<std::int32_t>(id % (std::int64_t{round} + 1)), shared(id, 0)});
     state.moments.push_back(id == 1 ? nullptr
                                     : std::make_shared<const BlockMoments>(
                                           BlockMoments{shared(id, 1), shared(id, 2), 100 + id}));
