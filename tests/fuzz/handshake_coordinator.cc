@@ -69,7 +69,7 @@ class Coordinator final : public HonestSide, public Gate::Keeper {
     return Gate::LetIn{std::move(session), welcome};
   }
 
-  void OnTurnedAway(const Connection& connection, bool, trainer::NodeId,
+  void OnTurnedAway(const Connection& connection, trainer::Refusals::Kind, trainer::NodeId,
                     const std::string& why) override {
     CheckLine(why);
     amiss_ = true;

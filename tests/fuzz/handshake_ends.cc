@@ -138,6 +138,7 @@ trainer::Session::Setup HonestSide::SessionSetup() const {
   setup.chunk_bytes = trainer::kMinChunkBytes;
   setup.beat_every_s = 2;
   setup.dead_after_s = 15;
+  setup.give_up_after_s = 60;
   setup.limits.head_bytes = 1 << 16;
   return setup;
 }

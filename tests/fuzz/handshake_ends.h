@@ -61,6 +61,9 @@ class HonestSide : public trainer::Session::Host {
   void OnConnectionClosed(trainer::Session&, const trainer::Connection&, trainer::ConnectionRole,
                           const std::string& why, bool permanent) override;
   void OnBroken(trainer::Session& session, const std::string& why) override;
+  void OnNoRoom(trainer::Session& session, const std::string& why) override {
+    OnBroken(session, why);
+  }
 
   virtual void Begin(Talk& talk, std::unique_ptr<trainer::Stream> stream) = 0;
   virtual void Pass(double s) = 0;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <asio.hpp>
 #include <chrono>
 #include <exception>
 #include <mutex>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "trainer/runtime/tcp/address.h"
+#include "trainer/runtime/tcp/asio.h"
 #include "trainer/runtime/tcp/listen.h"
 #include "trainer/runtime/tcp/socket_stream.h"
 #include "trainer/runtime/tcp/status_text.h"
