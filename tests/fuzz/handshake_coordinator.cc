@@ -48,7 +48,7 @@ class Coordinator final : public HonestSide, public Gate::Keeper {
     Require(talk.proven, "the keeper is asked about somebody without the token");
     std::shared_ptr<Session> session;
     if (request.hello.session != trainer::kNoSession) {
-      auto found = roster_.Find(request.hello);
+      auto found = roster_.Find(request);
       if (auto* refuse = std::get_if<Refuse>(&found)) return std::move(*refuse);
       session = std::get<std::shared_ptr<Session>>(std::move(found));
     } else {

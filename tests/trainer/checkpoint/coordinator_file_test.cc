@@ -225,8 +225,8 @@ INSTANTIATE_TEST_SUITE_P(, OtherContent, testing::Values(DType::kFloat32, DType:
 
 TEST_P(OtherContent, IsRefusedByName) {
   EXPECT_EQ(Message([](auto&, auto&) {}), "read");
-  EXPECT_THAT(WithText("format", "spes-coordinator-2"),
-              HasSubstr("is a 'spes-coordinator-2', this program reads 'spes-coordinator-1'"));
+  EXPECT_THAT(WithText("format", "spes-coordinator-3"),
+              HasSubstr("is a 'spes-coordinator-3', this program reads 'spes-coordinator-2'"));
   EXPECT_THAT(WithText("format", "a\nb"), HasSubstr("'a?b'"));
   const std::vector<std::pair<std::string, std::vector<std::string>>> wrong = {
       {"run", {"", "-1", "1.5", "18446744073709551616", " 1", "1 "}},

@@ -192,8 +192,10 @@ TEST(Resume, ASlowNodeDoesNotStandStillAfterTheCoordinatorBeganAnewAndItsLinkWas
                        return std::make_unique<FakeNode>(world, allocation.blocks(node), node + 1);
                      },
                      {},
+                     {},
+                     {},
                      true};
-  Machines machines(std::move(parts), {}, CarrierOf(runtime),
+  Machines machines(std::move(parts), FaultStream({}, 3), CarrierOf(runtime),
                     FaultyRuntime::Options{.detection = milliseconds(1)}, recorder, stop);
   machines.Start();
   const auto strike = [&](sim::Time at, FaultKind kind, NodeId node, sim::Time d, double factor) {
