@@ -43,7 +43,6 @@ const std::vector<Library>& Libraries() {
        {"trainer/sync/", "trainer/protocol/", "trainer/wire/", "trainer/runtime/"}},
       {"asio", {"asio"}, {"trainer/runtime/tcp/", "tests/trainer/runtime/tcp/"}, {}},
       {"OpenSSL", {"openssl/"}, {"trainer/runtime/tcp/", "tests/trainer/runtime/tcp/"}, {}},
-      {"cpp-httplib", {"httplib.h"}, {"trainer/runtime/tcp/", "tests/trainer/runtime/tcp/"}, {}},
       {"sentencepiece", {"sentencepiece"}, {"trainer/data/", "tests/trainer/data/"}, {}},
       {"yaml-cpp", {"yaml-cpp/"}, {"scenarios/yaml_tree."}, {}},
       {"CLI11", {"CLI/"}, {"app/"}, {}},
