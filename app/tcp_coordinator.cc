@@ -30,9 +30,8 @@ std::unique_ptr<trainer::TcpServer> Serve(const scenarios::Scenario& scenario,
     return std::find(trains.begin(), trains.end(), node) != trains.end();
   };
   config.security = scenarios::BuildTcpSecurity(scenario, setup.address, true, std::nullopt);
-  const std::filesystem::path spool =
-      folder.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(folder);
-  config.options = scenarios::BuildTcpOptions(scenario, *world.table, (spool / "uploads").string());
+  config.options = scenarios::BuildTcpOptions(scenario, *world.table,
+                                              (std::filesystem::path(folder) / "uploads").string());
   config.scenario = scenarios::BuildTcpScenario(scenario, setup.scenario_hash);
   return trainer::ServeTcp(std::move(config), world.table, pool, recorder);
 }

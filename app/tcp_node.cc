@@ -5,7 +5,6 @@
 #include <atomic>
 #include <iostream>
 #include <memory>
-#include <random>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -32,11 +31,6 @@ namespace spes::app {
 namespace {
 
 constexpr trainer::Seconds kFarewell{10};  // for what is still on its way at the end
-
-std::uint64_t RandomNumber() {
-  std::random_device random;
-  return (std::uint64_t{random()} << 32) | random();
-}
 
 // A line, and an event, whenever the node does something else, and whenever a try to reach the
 // coordinator fails for another reason than the last.
@@ -107,7 +101,7 @@ int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events
   trainer::TcpJoinConfig config;
   config.address = setup.address;
   config.node = setup.node;
-  config.incarnation = RandomNumber();
+  config.nodes = allocation.nodes();
   config.security = scenarios::BuildTcpSecurity(scenario, setup.address, false, setup.node);
   config.options = scenarios::BuildTcpOptions(scenario, *world.table, "");
   config.scenario = scenarios::BuildTcpScenario(scenario, hash);

@@ -87,7 +87,6 @@ int Send(const std::string& address, std::int64_t megabytes, int uploads, int st
   TcpJoinConfig config;
   config.address = address;
   config.node = 0;
-  config.incarnation = 1;
   config.security = Security(keys, false);
   config.options.streams = streams;
   config.options.congestion = "cubic";

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 #include <string_view>
@@ -41,6 +42,16 @@ bool IsLoopback(const asio::ip::address& address) {
     return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback();
   }
   return address.is_loopback();
+}
+
+std::string CountedAs(const asio::ip::address& address) {
+  if (address.is_v4() || address.is_loopback()) return address.to_string();
+  if (address.to_v6().is_v4_mapped()) {
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
+  }
+  auto bytes = address.to_v6().to_bytes();
+  std::fill(bytes.begin() + 8, bytes.end(), static_cast<unsigned char>(0));
+  return asio::ip::make_address_v6(bytes).to_string() + "/64";
 }
 
 std::vector<asio::ip::tcp::endpoint> Resolve(const HostPort& address) {

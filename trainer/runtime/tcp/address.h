@@ -22,6 +22,10 @@ std::string AddressText(const HostPort& address);
 // Of this machine, whoever else is in the network.
 bool IsLoopback(const asio::ip::address& address);
 
+// Whom connections are counted for: the address, of IPv6 its network of 64 bits, which is one
+// subscriber's; loopback addresses as they are.
+std::string CountedAs(const asio::ip::address& address);
+
 // Looked up now. Throws std::invalid_argument, one line, when there is no such host.
 std::vector<asio::ip::tcp::endpoint> Resolve(const HostPort& address);
 

@@ -14,6 +14,9 @@
 
 namespace spes::trainer {
 
+// Of a reason, a line that a frame carries for people to read.
+inline constexpr std::size_t kMaxReason = 512;
+
 // Little-endian, as the machine is.
 class ByteWriter {
  public:

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -17,7 +16,6 @@ namespace {
 constexpr double kFirstRetry = 0.1, kLastRetry = 5;  // s
 constexpr double kSteady = 2;                        // s after which earlier failures are forgotten
 constexpr Seconds kForever{1e9};
-constexpr Seconds kFarewell{3};
 
 }  // namespace
 
@@ -41,8 +39,12 @@ Client::Client(TcpJoinConfig config, std::shared_ptr<const BlockTable> table, Co
       retry_(loop_.io()) {
   CheckOptions(config_.options);
   const TcpSecurity& security = config_.security;
-  setup_ = {ParseHostPort(config_.address), security.tls ? TlsContext::OfNode(security) : nullptr,
-            security.token, config_.options, config_.scenario};
+  setup_ = {ParseHostPort(config_.address),
+            security.tls ? TlsContext::OfNode(security) : nullptr,
+            security.token,
+            config_.options,
+            config_.scenario,
+            config_.nodes};
   loop_.OnTick([this](double passed) { Tick(passed); });
 }
 
@@ -115,7 +117,6 @@ void Client::DialFor(ConnectionRole role, int index) {
     hello.node = *config_.preferred;
     hello.or_any = true;
   }
-  hello.incarnation = config_.incarnation;
   hello.chunk_bytes = static_cast<std::uint32_t>(config_.options.chunk_bytes);
   hello.beat_ms = static_cast<std::uint32_t>(Milliseconds(config_.options.beat_every).count());
   hello.scenario_hash = config_.scenario.hash;
@@ -207,10 +208,7 @@ void Client::DropSession(const std::string& why, const std::optional<Bye>& bye) 
   if (const auto session = std::exchange(session_, nullptr)) {
     session->End(bye);
     const TcpNodeStatus now = session->Status();
-    past_.sent_bytes += now.sent_bytes;
-    past_.received_bytes += now.received_bytes;
-    past_.retransmissions += now.retransmissions;
-    past_.reconnects += now.reconnects;
+    past_.AddCounts(now);
   }
   Maintain();
 }
@@ -230,8 +228,6 @@ void Client::OnArrival(Session&, Message message) {
     if (on_message_) on_message_(kCoordinator, *message);
   });
 }
-
-void Client::OnTransfer(Session&, const TransferReport&) {}
 
 void Client::OnConnectionClosed(Session& session, const Connection& connection, ConnectionRole role,
                                 const std::string& why, bool) {
@@ -277,15 +273,9 @@ void Client::Close(Seconds d) {
 
 TcpNodeStatus Client::StatusOf(NodeId) const {
   TcpNodeStatus status = past_;
-  if (!session_) {
-    status.rtt_s = std::numeric_limits<double>::quiet_NaN();
-    return status;
-  }
+  if (!session_) return status;
   TcpNodeStatus now = session_->Status();
-  now.sent_bytes += status.sent_bytes;
-  now.received_bytes += status.received_bytes;
-  now.retransmissions += status.retransmissions;
-  now.reconnects += status.reconnects;
+  now.AddCounts(status);
   return now;
 }
 

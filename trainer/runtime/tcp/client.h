@@ -36,7 +36,6 @@ class Client final : public OnLoop<TcpClient>, public Session::Host {
  private:
   // Session::Host.
   void OnArrival(Session& session, Message message) override;
-  void OnTransfer(Session& session, const TransferReport& report) override;
   void OnConnectionClosed(Session& session, const Connection& connection, ConnectionRole role,
                           const std::string& why, bool permanent) override;
   void OnBye(Session& session, const Bye& bye) override;

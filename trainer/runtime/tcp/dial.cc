@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "trainer/runtime/tcp/bytes.h"
 #include "trainer/runtime/tcp/options.h"
 #include "trainer/wire/printable.h"
 
@@ -12,13 +13,8 @@ namespace spes::trainer {
 
 namespace {
 
-constexpr std::size_t kMaxReason = 512;
 constexpr const char* kAsksForTls =
     "the coordinator asks for TLS: --set transport.tls=on, and name its keys with transport.keys";
-
-std::int64_t WallClockMicroseconds() {
-  return std::chrono::system_clock::now().time_since_epoch() / std::chrono::microseconds(1);
-}
 
 }  // namespace
 
@@ -119,6 +115,10 @@ void Dial::OnFrame(Connection& connection, const FrameHeader& header, std::strin
       !said_.challenge.empty() && SameDigest(welcome.digest, CoordinatorProof(setup_.token, said_));
   if (!setup_.token.empty() && !proven) {
     return Fail("who answers there does not have the token: it is not the coordinator", true);
+  }
+  const bool other = hello_.node != kAnyNode && !hello_.or_any && welcome.node != hello_.node;
+  if (other || (setup_.nodes > 0 && welcome.node >= setup_.nodes)) {
+    return Fail(fmt::format("it gives node {}, which was not asked for", welcome.node));
   }
   Finish(LetIn{std::exchange(connection_, nullptr), welcome});
 }

@@ -25,6 +25,7 @@ class Dial : public Connection::Owner, public std::enable_shared_from_this<Dial>
     std::string token;
     TcpOptions options;
     TcpScenario scenario;
+    int nodes = 0;  // of the run; 0: not known
   };
   struct LetIn {
     std::shared_ptr<Connection> connection;  // its owner is still the dial

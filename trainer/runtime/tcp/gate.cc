@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "trainer/runtime/tcp/bytes.h"
 #include "trainer/wire/printable.h"
 
 namespace spes::trainer {
@@ -15,7 +16,7 @@ constexpr std::string_view kScenario = "its scenario is not the coordinator's";
 // As the node tells it; empty: it does not.
 std::string Difference(const std::string& told) {
   if (told.empty()) return std::string(kScenario);
-  return fmt::format("{}: {}", kScenario, Printable(told.substr(0, 512)));
+  return fmt::format("{}: {}", kScenario, Printable(told.substr(0, kMaxReason)));
 }
 
 }  // namespace

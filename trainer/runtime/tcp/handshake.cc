@@ -8,7 +8,6 @@ namespace spes::trainer {
 namespace {
 
 constexpr std::size_t kMaxHash = 256;
-constexpr std::size_t kMaxReason = 512;
 
 // Each text with its length, so that no two transcripts give the same bytes.
 Digest Prove(std::string_view token, std::string_view label, const Transcript& said) {
@@ -47,7 +46,6 @@ std::string Encode(const Hello& m) {
       .Array(m.session)
       .Number(m.node)
       .Number(static_cast<std::uint8_t>(m.or_any))
-      .Number(m.incarnation)
       .Number(m.clock_us)
       .Number(m.chunk_bytes)
       .Number(m.beat_ms)
@@ -65,7 +63,6 @@ Hello DecodeHello(std::string_view payload) {
   m.node = in.Number<NodeId>();
   const auto or_any = in.Number<std::uint8_t>();
   m.or_any = or_any == 1;
-  m.incarnation = in.Number<std::uint64_t>();
   m.clock_us = in.Number<std::int64_t>();
   m.chunk_bytes = in.Number<std::uint32_t>();
   m.beat_ms = in.Number<std::uint32_t>();

@@ -42,10 +42,9 @@ struct Hello {
   SessionId session = kNoSession;  // that it belongs to; none: a new one is wanted
   NodeId node = kAnyNode;          // that is wanted
   bool or_any = false;             // if that is not to be had, another one
-  std::uint64_t incarnation = 0;
-  std::int64_t clock_us = 0;      // wall clock, since 1970
-  std::uint32_t chunk_bytes = 0;  // of what the node sends
-  std::uint32_t beat_ms = 0;      // how often the node gives a sign of life
+  std::int64_t clock_us = 0;       // wall clock, since 1970
+  std::uint32_t chunk_bytes = 0;   // of what the node sends
+  std::uint32_t beat_ms = 0;       // how often the node gives a sign of life
   std::string scenario_hash;
   Nonce nonce{};
   bool operator==(const Hello&) const = default;

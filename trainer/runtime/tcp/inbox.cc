@@ -37,8 +37,14 @@ std::optional<Message> Inbox::OnBegin(std::uint64_t number, std::string_view hea
   IncomingMessage message(head, table_, limits_, memory_ ? memory_() : Allocate());
   const ChunkGrid grid{message.payload_bytes(), chunk_bytes_};
   Pieces<std::byte> payload(message.payload());
-  transfer_.emplace(Transfer{head.size(), std::move(message), std::move(payload), grid,
-                             std::vector<int>(grid.count(), kMissing), grid.count(), 0});
+  transfer_.emplace(Transfer{head.size(),
+                             std::move(message),
+                             std::move(payload),
+                             grid,
+                             std::vector<int>(grid.count(), kMissing),
+                             {},
+                             grid.count(),
+                             0});
   received_ = last_begin_ = number;
   if (transfer_->missing > 0) return std::nullopt;
   return Finish();
@@ -69,6 +75,7 @@ Inbox::Place Inbox::Find(std::uint64_t transfer, std::int64_t offset, std::int64
 
 std::optional<Message> Inbox::OnChunk(std::uint32_t chunk) {
   transfer_->holder[chunk] = kHere;
+  transfer_->here.Add({chunk, chunk + 1}, [](std::uint32_t) {});
   transfer_->bytes += transfer_->grid.bytes(chunk);
   if (--transfer_->missing > 0) return std::nullopt;
   return Finish();
@@ -96,13 +103,7 @@ Arrived Inbox::state() const {
   state.transfer = last_begin_;
   state.complete = last_begin_ > 0 && !transfer_;
   if (!transfer_) return state;
-  const auto& holder = transfer_->holder;
-  for (std::uint32_t i = 0; i < holder.size() && state.chunks.size() < kMaxRanges; ++i) {
-    if (holder[i] != kHere) continue;
-    const std::uint32_t first = i;
-    while (i < holder.size() && holder[i] == kHere) ++i;
-    state.chunks.push_back({first, i});
-  }
+  state.chunks = transfer_->here.Ranges(kMaxRanges);
   return state;
 }
 

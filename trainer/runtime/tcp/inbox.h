@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/runtime/tcp/chunk_set.h"
 #include "trainer/runtime/tcp/link.h"
 #include "trainer/runtime/tcp/outbox.h"
 #include "trainer/runtime/tcp/pieces.h"
@@ -69,6 +70,7 @@ class Inbox {
     Pieces<std::byte> payload;
     ChunkGrid grid;
     std::vector<int> holder;  // [chunk]: the connection that brings it, kMissing or kHere
+    ChunkSet here = {};
     std::uint32_t missing = 0;
     std::int64_t bytes = 0;  // here
   };

@@ -31,6 +31,7 @@ namespace {
 
 constexpr int kMaxDays = 36500;
 constexpr std::size_t kTokenBytes = 32;
+constexpr std::size_t kMinToken = 16;  // characters
 constexpr std::chrono::hours kSoon{14 * 24};
 
 template <class T, void (*kFree)(T*)>
@@ -244,6 +245,13 @@ std::string CheckDates(const std::string& certificate, std::chrono::system_clock
   return fmt::format("{} expires on {}", which, Date(X509_get0_notAfter(x)));
 }
 
+void CheckPrivate(const std::string& key) {
+  struct stat status {};
+  if (stat(key.c_str(), &status) == 0 && (status.st_mode & 007)) {
+    throw std::invalid_argument(fmt::format("{}: anyone may use this key: chmod 600 it", key));
+  }
+}
+
 std::string ReadToken(const std::string& path) {
   struct stat status {};
   std::ifstream file(path);
@@ -257,7 +265,10 @@ std::string ReadToken(const std::string& path) {
   std::string token;
   std::getline(file, token);
   if (token.ends_with('\r')) token.pop_back();
-  if (token.empty()) throw std::invalid_argument(fmt::format("{}: no token in it", path));
+  if (token.size() < kMinToken) {
+    throw std::invalid_argument(fmt::format(
+        "{}: a token of {} characters can be guessed: {} at least", path, token.size(), kMinToken));
+  }
   return token;
 }
 

@@ -19,7 +19,9 @@ struct KeysConfig {
 //
 //   authority.pem                        signed both kinds below
 //   coordinator.pem, coordinator-key.pem
-//   node-K.pem, node-K-key.pem           for each node; each lets in that node only
+//   node-K.pem, node-K-key.pem           for each node, with the common name "spes-sim node K";
+//   each
+//                                        lets in that node only
 //   token                                for groups without certificates of nodes
 //
 // The key that signed them is not kept: the group cannot grow, and nobody can forge its members.
@@ -33,8 +35,12 @@ std::vector<std::string> MakeKeys(const KeysConfig& config);
 std::string CheckDates(const std::string& certificate, std::chrono::system_clock::time_point now =
                                                            std::chrono::system_clock::now());
 
-// The file's only line. Throws std::invalid_argument, one line, where it cannot be read, is empty,
-// or others may read it.
+// Throws std::invalid_argument, one line, where others than its user and group may read the file of
+// a private key; nothing where it is absent.
+void CheckPrivate(const std::string& key);
+
+// The file's only line. Throws std::invalid_argument, one line, where it cannot be read, has
+// fewer than 16 characters, or where others may read it.
 std::string ReadToken(const std::string& path);
 
 }  // namespace spes::trainer

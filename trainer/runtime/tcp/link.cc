@@ -8,7 +8,6 @@
 namespace spes::trainer {
 
 namespace {
-constexpr std::size_t kMaxReason = 512;
 constexpr double kLongestRtt = 86400;  // s; one that is not known is not a number
 
 [[noreturn]] void Nonsense() { throw WireError("a frame with a value that means nothing"); }

@@ -38,6 +38,7 @@ void Outbox::Begin() {
                              grid,
                              std::vector<int>(grid.count(), kToSend),
                              {},
+                             {},
                              false,
                              0});
   for (std::uint32_t i = 0; i < grid.count(); ++i) {
@@ -81,7 +82,6 @@ void Outbox::OnConnectionLost(int connection) {
 }
 
 void Outbox::Mark(Transfer& transfer, std::uint32_t chunk) {
-  if (transfer.holder[chunk] == kArrived) return;
   transfer.holder[chunk] = kArrived;
   transfer.to_send.erase(chunk);
   transfer.arrived_bytes += transfer.grid.bytes(chunk);
@@ -108,7 +108,7 @@ Outbox::Progress Outbox::OnArrived(const Arrived& m) {
     if (range.end > transfer_->grid.count()) {
       throw WireError("an acknowledgement of what was never sent");
     }
-    for (std::uint32_t i = range.first; i < range.end; ++i) Mark(*transfer_, i);
+    transfer_->arrived.Add(range, [&](std::uint32_t chunk) { Mark(*transfer_, chunk); });
   }
   progress.any = progress.any || m.complete || transfer_->arrived_bytes > before;
   if (!m.complete) return progress;

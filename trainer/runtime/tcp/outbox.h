@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/runtime/tcp/chunk_set.h"
 #include "trainer/runtime/tcp/link.h"
 #include "trainer/runtime/tcp/pieces.h"
 #include "trainer/wire/message_codec.h"
@@ -95,6 +96,7 @@ class Outbox {
     ChunkGrid grid;
     std::vector<int> holder;  // [chunk]: the connection that has it, kToSend or kArrived
     std::set<std::uint32_t> to_send;
+    ChunkSet arrived = {};
     bool begun = false;  // its head has been written
     std::int64_t arrived_bytes = 0;
   };

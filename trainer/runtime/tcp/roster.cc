@@ -21,9 +21,11 @@ bool Roster::IsThere(NodeId node) const {
   return session && session->Has(ConnectionRole::kControl, 0);
 }
 
-std::variant<std::shared_ptr<Session>, Refuse> Roster::Find(const Hello& hello) const {
-  const auto found = by_id_.find(hello.session);
-  if (found != by_id_.end()) return found->second;
+std::variant<std::shared_ptr<Session>, Refuse> Roster::Find(const Request& request) const {
+  const auto found = by_id_.find(request.hello.session);
+  const bool theirs = found != by_id_.end() &&
+                      request.certified.value_or(found->second->node()) == found->second->node();
+  if (theirs) return found->second;
   return Refuse{RefuseCode::kUnknownSession, false, "the coordinator does not know this session"};
 }
 

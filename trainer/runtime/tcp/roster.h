@@ -34,8 +34,9 @@ class Roster {
   };
   Roster(Setup setup, TcpScenario scenario);
 
-  // No session is asked for: the one that the connection belongs to, or why not.
-  std::variant<std::shared_ptr<Session>, Refuse> Find(const Hello& hello) const;
+  // No session is asked for: the one that the connection belongs to, which is that of the node that
+  // its certificate is for, or why not.
+  std::variant<std::shared_ptr<Session>, Refuse> Find(const Request& request) const;
 
   // A session is asked for. A node to be given, nothing as long as it is not clear whether another
   // process has it still, or why not. `clock_us`: this side's. Where a session has the node that is

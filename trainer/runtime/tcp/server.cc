@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -19,13 +18,8 @@ namespace {
 constexpr int kMaxGatesPerAddress = 16, kMaxGates = 256;
 constexpr double kLeavingSeconds = 5;
 constexpr double kAwayForAMoment = 10;  // a node dials again after 5 s at most
-constexpr Seconds kFarewell{3};
 // After which a node may try again whose upload there was no room for.
 constexpr sim::Time kNoRoomRest = std::chrono::seconds(5);
-
-std::int64_t WallClockMicroseconds() {
-  return std::chrono::system_clock::now().time_since_epoch() / std::chrono::microseconds(1);
-}
 
 TcpServeConfig Checked(TcpServeConfig config) {
   CheckOptions(config.options);
@@ -176,9 +170,13 @@ std::variant<Gate::LetIn, std::monostate, Refuse> Server::Judge(const Connection
     return Refuse{RefuseCode::kTooMany, false,
                   fmt::format("the coordinator takes {} connections from one address", most)};
   }
+  if (config_.security.ask_certificate && !request.certified) {
+    return Refuse{RefuseCode::kNoSuchNode, true,
+                  "the certificate is for no node: its common name must be \"spes-sim node K\""};
+  }
   std::shared_ptr<Session> session;
   if (request.hello.session != kNoSession) {
-    auto found = roster_.Find(request.hello);
+    auto found = roster_.Find(request);
     if (auto* refuse = std::get_if<Refuse>(&found)) return std::move(*refuse);
     session = std::get<std::shared_ptr<Session>>(std::move(found));
     if (request.hello.role == ConnectionRole::kControl) {
@@ -237,10 +235,7 @@ void Server::EndSession(std::shared_ptr<Session> session, const std::string& why
   session->End(bye);
   const TcpNodeStatus now = session->Status();
   TcpNodeStatus& past = status_[node];
-  past.sent_bytes += now.sent_bytes;
-  past.received_bytes += now.received_bytes;
-  past.retransmissions += now.retransmissions;
-  past.reconnects += now.reconnects;
+  past.AddCounts(now);
   if (lost) {
     loop_.Call([this, node, why] {
       if (lost_) lost_(node, why);
@@ -361,6 +356,7 @@ void Server::Close(Seconds d) {
       },
       d);
   acceptor_.close();
+  accept_again_.cancel();
   for (const auto& gate : gates_) gate->Shut();
   std::vector<std::shared_ptr<Connection>> open;
   for (const auto& session : roster_.all()) {
@@ -377,15 +373,9 @@ TcpNodeStatus Server::StatusOf(NodeId node) const {
   const auto past = status_.find(node);
   TcpNodeStatus status = past == status_.end() ? TcpNodeStatus() : past->second;
   const auto session = roster_.Of(node);
-  if (!session) {
-    status.rtt_s = std::numeric_limits<double>::quiet_NaN();
-    return status;
-  }
+  if (!session) return status;
   TcpNodeStatus now = session->Status();
-  now.sent_bytes += status.sent_bytes;
-  now.received_bytes += status.received_bytes;
-  now.retransmissions += status.retransmissions;
-  now.reconnects += status.reconnects;
+  now.AddCounts(status);
   return now;
 }
 

@@ -40,7 +40,7 @@ class Session : public Connection::Owner, public std::enable_shared_from_this<Se
     virtual ~Host() = default;
     virtual void OnArrival(Session& session, Message message) = 0;
     // Only where the setup says that this is the coordinator.
-    virtual void OnTransfer(Session& session, const TransferReport& report) = 0;
+    virtual void OnTransfer(Session&, const TransferReport&) {}
     virtual void OnConnectionClosed(Session& session, const Connection& connection,
                                     ConnectionRole role, const std::string& why,
                                     bool permanent) = 0;
@@ -54,7 +54,6 @@ class Session : public Connection::Owner, public std::enable_shared_from_this<Se
   struct Setup {
     SessionId id{};
     NodeId node = 0;
-    std::uint64_t incarnation = 0;
     bool coordinator = false;  // this side is
     std::int64_t chunk_bytes = 0;
     std::int64_t other_chunk_bytes = 0;
@@ -67,7 +66,6 @@ class Session : public Connection::Owner, public std::enable_shared_from_this<Se
 
   const SessionId& id() const { return setup_.id; }
   NodeId node() const { return setup_.node; }
-  std::uint64_t incarnation() const { return setup_.incarnation; }
 
   // A connection that was let in, in place of the one that had its role.
   void Attach(std::shared_ptr<Connection> connection, ConnectionRole role, int index);

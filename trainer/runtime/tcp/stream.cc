@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "trainer/runtime/tcp/address.h"
+
 namespace spes::trainer {
 
 namespace {
@@ -42,7 +44,7 @@ Stream::Stream(asio::ip::tcp::socket socket) : socket_(std::move(socket)) {
   const auto endpoint = socket_.remote_endpoint(error);
   if (!error) {
     address_ = AddressText(endpoint);
-    host_ = endpoint.address().to_string();
+    host_ = CountedAs(endpoint.address());
     header_bytes_ = endpoint.address().is_v6() ? kHeaderBytes6 : kHeaderBytes4;
   }
   socket_.non_blocking(true, error);

@@ -50,7 +50,7 @@ class Stream {
   const TlsSession* tls() const { return tls_.get(); }
   TcpCounters Counters() { return ReadCounters(socket_.native_handle()); }
   std::int64_t header_bytes() const { return header_bytes_; }  // of each segment
-  // Of the other side: with its port, and without.
+  // Of the other side: with its port, and as CountedAs has it.
   const std::string& address() const { return address_; }
   const std::string& host() const { return host_; }
 

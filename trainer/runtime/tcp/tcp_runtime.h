@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -60,11 +61,20 @@ struct TcpScenario {
 // What a session has seen, for whoever shows or records it.
 struct TcpNodeStatus {
   bool connected = false;
-  std::string address;  // of the other side, as text
-  double rtt_s = 0;     // smoothed, of the control connection; NaN where not measured
+  std::string address;                                      // of the other side, as text
+  double rtt_s = std::numeric_limits<double>::quiet_NaN();  // smoothed, of the control connection;
+                                                            // NaN where not measured
   std::int64_t sent_bytes = 0, received_bytes = 0, retransmissions = 0;
   int reconnects = 0;
   std::int64_t transfer_bytes = 0, transfer_done = 0;  // of the one underway, either way
+
+  // The counts of sessions before it as well.
+  void AddCounts(const TcpNodeStatus& past) {
+    sent_bytes += past.sent_bytes;
+    received_bytes += past.received_bytes;
+    retransmissions += past.retransmissions;
+    reconnects += past.reconnects;
+  }
 };
 
 // What the coordinator and the nodes have in common: timers, work, the loop.
@@ -121,7 +131,7 @@ struct TcpJoinConfig {
   std::string address;                   // of the coordinator
   std::optional<NodeId> node;            // nothing: the coordinator chooses a free one
   std::optional<NodeId> preferred = {};  // this one, if it is free
-  std::uint64_t incarnation = 0;
+  int nodes = 0;                         // of the run
   TcpSecurity security;
   TcpOptions options;
   TcpScenario scenario;

@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "trainer/runtime/tcp/certificates.h"
+#include "trainer/runtime/tcp/keys.h"
 
 namespace spes::trainer {
 
@@ -89,6 +90,7 @@ TlsContext::TlsContext(const TcpSecurity& security, bool coordinator)
                 : fmt::format("{}: no key in PEM form without a passphrase: {}", security.key,
                               LastError()));
     }
+    CheckPrivate(security.key);
   }
   if (!coordinator || security.ask_certificate) {
     if (!security.authority.empty() || coordinator) {

@@ -13,6 +13,7 @@
 
 #include "tests/trainer/runtime/tcp/endpoint.h"
 #include "tests/trainer/runtime/tcp/payloads.h"
+#include "trainer/runtime/tcp/address.h"
 
 // "two.test" has two addresses: 127.0.0.2, then 127.0.0.1.
 extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo* hints,
@@ -70,6 +71,15 @@ TEST(Dial, AddressesOfANameAreTriedUntilOneAnswers) {
         if (++tries == 2) stop = true;
       });
   EXPECT_NE(client, nullptr) << tries << " tries, the last: " << why;
+}
+
+TEST(Dial, ConnectionsAreCountedByNetworkWhereOneSubscriberHasManyAddresses) {
+  const auto counted = [](const char* text) { return CountedAs(asio::ip::make_address(text)); };
+  EXPECT_EQ(counted("192.0.2.7"), "192.0.2.7");
+  EXPECT_EQ(counted("::ffff:192.0.2.7"), "192.0.2.7");
+  EXPECT_EQ(counted("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::/64");
+  EXPECT_EQ(counted("2001:db8:1:2::9"), "2001:db8:1:2::/64");
+  EXPECT_EQ(counted("::1"), "::1");
 }
 
 TEST(Dial, TheCoordinatorListensAtTheFirstAddressOfItsNameThatIsFree) {

@@ -18,7 +18,6 @@ Hello SomeHello() {
   hello.index = 5;
   FillRandom(hello.session);
   hello.or_any = true;
-  hello.incarnation = 77;
   return hello;
 }
 

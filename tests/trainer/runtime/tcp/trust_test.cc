@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <thread>
@@ -319,6 +320,23 @@ TEST(Trust, FilesThatDoNotFitAreNamed) {
   security = KeyRing::MutualCoordinator();
   security.authority = "";
   EXPECT_THAT(why(security), HasSubstr("TLS needs the file of the authority"));
+}
+
+TEST(Trust, SecretsThatCanBeGuessedOrReadAreNotUsed) {
+  const std::string folder = testing::TempDir() + "spes-secrets";
+  std::filesystem::create_directories(folder);
+  const auto with_mode = [&](const std::string& name, const std::string& text, int mode) {
+    const std::string path = folder + "/" + name;
+    std::ofstream(path) << text;
+    std::filesystem::permissions(path, static_cast<std::filesystem::perms>(mode));
+    return path;
+  };
+  EXPECT_EQ(ReadToken(with_mode("good", "0123456789abcdef\n", 0600)), "0123456789abcdef");
+  EXPECT_THROW(ReadToken(with_mode("short", "0123456789abcde\n", 0600)), std::invalid_argument);
+  EXPECT_THROW(ReadToken(with_mode("open", "0123456789abcdef\n", 0640)), std::invalid_argument);
+  EXPECT_NO_THROW(CheckPrivate(with_mode("key", "k", 0640)));
+  EXPECT_THROW(CheckPrivate(with_mode("key", "k", 0644)), std::invalid_argument);
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
