@@ -76,6 +76,7 @@ class RunOfScenario {
   using Clock = std::chrono::steady_clock;
 
   Durability Open(const std::string& scenario_hash);
+  void SayWhatBegins();
   void MakeStatus(const std::string& scenario_hash, std::int32_t rounds);
   void MakeEngine(const scenarios::ScenarioIdentity& identity, Durability durability);
   void Begin();
@@ -165,6 +166,7 @@ RunOfScenario::RunOfScenario(scenarios::Scenario scenario, const RunOptions& opt
     MakeEngine(identity, std::move(durability));
 
     if (over_) return;
+    SayWhatBegins();
     // Nothing can be refused any more: only now may an older log go.
     analysis::RunInfo info;
     info.scenario = scenarios::PrintScenario(scenario_);
@@ -212,17 +214,23 @@ Durability RunOfScenario::Open(const std::string& scenario_hash) {
       return std::move(durability);
     }
     paths_.log = fs::path(paths_.log).replace_extension(fmt::format(".from-{}.h5", round)).string();
-    Tell(EventLevel::kInfo, "resume",
-         fmt::format("going on after round {}; this part's log is {}", round, paths_.log));
   } else if (options_.resume) {
     throw std::invalid_argument(
         "--resume: there is nothing to go on with; output.journal must name the folder of a run");
-  } else if (real) {
-    Tell(EventLevel::kInfo, "new run",
-         fmt::format("a new run; journal in {}",
-                     fs::absolute(durability.nodes.folder).lexically_normal().string()));
   }
   return std::move(durability);
+}
+
+void RunOfScenario::SayWhatBegins() {
+  if (resumed_after_) {
+    Tell(
+        EventLevel::kInfo, "resume",
+        fmt::format("going on after round {}; this part's log is {}", *resumed_after_, paths_.log));
+  } else if (scenario_.transport.kind == scenarios::TransportKind::kTcp) {
+    Tell(EventLevel::kInfo, "new run",
+         fmt::format("a new run; journal in {}",
+                     fs::absolute(JournalFolder(scenario_)).lexically_normal().string()));
+  }
 }
 
 void RunOfScenario::MakeStatus(const std::string& scenario_hash, std::int32_t rounds) {
