@@ -158,24 +158,25 @@ TEST(ProgressLineTest, KeepsItsColumns) {
       ProgressLine(
           {.round = 3, .rounds = 10, .virtual_s = 83, .done = 0.25, .tokens = 123400, .ce = 2.345},
           10),
-      "round  3/10   virtual  1 min 23 s    12.3 k tokens/s   training loss 2.3450   left      30.0 s");
-  EXPECT_EQ(
-      ProgressLine({.round = 1, .rounds = 10, .ce = NAN}, 0),
-      "round  1/10   virtual         0 s         0 tokens/s   training loss      –   left           –");
+      "round  3/10   virtual  1 min 23 s    12.3 k tokens/s   training loss 2.3450   left      "
+      "30.0 s");
+  EXPECT_EQ(ProgressLine({.round = 1, .rounds = 10, .ce = NAN}, 0),
+            "round  1/10   virtual         0 s         0 tokens/s   training loss      –   left    "
+            "       –");
 }
 
 TEST(ProgressLineTest, WhatWasDoneBeforeDoesNotMakeThisProcessFaster) {
-  EXPECT_EQ(
-      ProgressLine({.round = 6,
-                    .rounds = 10,
-                    .virtual_s = 83,
-                    .done = 0.6,
-                    .done_before = 0.5,
-                    .tokens = 6000,
-                    .tokens_before = 5000,
-                    .ce = 2},
-                   10),
-      "round  6/10   virtual  1 min 23 s       100 tokens/s   training loss 2.0000   left      40.0 s");
+  EXPECT_EQ(ProgressLine({.round = 6,
+                          .rounds = 10,
+                          .virtual_s = 83,
+                          .done = 0.6,
+                          .done_before = 0.5,
+                          .tokens = 6000,
+                          .tokens_before = 5000,
+                          .ce = 2},
+                         10),
+            "round  6/10   virtual  1 min 23 s       100 tokens/s   training loss 2.0000   left    "
+            "  40.0 s");
 }
 
 }  // namespace
