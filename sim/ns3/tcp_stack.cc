@@ -184,8 +184,8 @@ TcpStack::TcpStack(Send send)
   node_->AggregateObject(ip);
   node_->AggregateObject(tcp_);
   tcp_->SetDownTarget(ns3::IpL4Protocol::DownTargetCallback(
-      [this](ns3::Ptr<ns3::Packet> packet, ns3::Ipv4Address from, ns3::Ipv4Address, std::uint8_t,
-             ns3::Ptr<ns3::Ipv4Route>) { send_(packet, from.Get()); }));
+      [this](const ns3::Ptr<ns3::Packet>& packet, ns3::Ipv4Address from, ns3::Ipv4Address,
+             std::uint8_t, const ns3::Ptr<ns3::Ipv4Route>&) { send_(packet, from.Get()); }));
 }
 
 ns3::Ptr<TcpSocket> TcpStack::MakeSocket(std::uint32_t address, const TcpSettings& settings) {

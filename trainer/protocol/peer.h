@@ -128,11 +128,11 @@ class Peer {
   double up_s_ = 0;
 
   std::vector<BlockId> trains_;       // as the last order has it
-  bool owes_ahead_ = false;           // restored without the steps that it had trained ahead
-  bool anew_ = false;                 // begins anew once the computation under way is done
   std::uint64_t run_ = 0;             // the coordinator's; 0: never let in
   std::int64_t skip_ = 0;             // steps whose data the next computation leaves out
   std::int32_t trained_ = 0;          // the last round that is trained
+  bool owes_ahead_ = false;           // restored without the steps that it had trained ahead
+  bool anew_ = false;                 // begins anew once the computation under way is done
   std::vector<Version> held_;         // [block]: the published value it goes on with, −1: none
   std::vector<SharedBuffer> refers_;  // [block]: what the node refers to; null where it trains
   std::optional<Runtime::TimerId> rejoin_;
