@@ -84,7 +84,8 @@ inline CoordinatorState SampleState(const std::shared_ptr<const BlockTable>& tab
                                                SampleBuffer(*table, id, Key(seed, 4)),
                                                SampleBuffer(*table, id, Key(seed, 5)), 1LL << 40}));
     if (id % 2 == 1) state.updater.residuals[id] = shared(id, 6);
-    state.delivered.push_back(round - id % (round + 1));
+    // Wide: round may be the largest there is.
+    state.delivered.push_back(static_cast<std::int32_t>(round - id % (std::int64_t{round} + 1)));
   }
   state.allocation = {{0, 1, 3}, {}, {2}};
   state.nodes = {{"", true, false, 1LL << 40},
