@@ -17,11 +17,10 @@ namespace spes::app {
 // that begins the run; from then on by any.
 class HoldBack {
  public:
-  // At once when the run has begun; otherwise then, in the order in which it was asked for.
-  void Do(std::function<void()> write) {
-    if (begun_) return write();
-    waiting_.push_back(std::move(write));
-  }
+  // Write at once; otherwise by Later.
+  bool begun() const { return begun_; }
+  // When the run begins, in the order in which it was asked for.
+  void Later(std::function<void()> write) { waiting_.push_back(std::move(write)); }
   void Begin() {
     begun_ = true;
     for (const auto& write : std::exchange(waiting_, {})) write();
@@ -39,7 +38,8 @@ class HeldBackStore final : public trainer::PeerStore {
       : disk_(std::move(disk)), hold_back_(hold_back) {}
 
   void Write(std::int32_t round, const std::string& state) override {
-    hold_back_.Do([this, round, state] { disk_->Write(round, state); });
+    if (hold_back_.begun()) return disk_->Write(round, state);  // which may be large: no copy
+    hold_back_.Later([this, round, state] { disk_->Write(round, state); });
   }
   std::vector<std::int32_t> Rounds() const override { return disk_->Rounds(); }
   std::optional<std::string> Read(std::int32_t round) const override { return disk_->Read(round); }

@@ -196,7 +196,8 @@ Durability RunOfScenario::Open(const std::string& scenario_hash) {
   for (const std::string& warning : warnings) durability.nodes.warn(warning);
   if (journal_) {
     durability.journal = [this](const trainer::CoordinatorState& state) {
-      hold_back_.Do([this, state] { journal_->Write(state); });
+      if (hold_back_.begun()) return journal_->Write(state);
+      hold_back_.Later([this, state] { journal_->Write(state); });
     };
   }
   if (durability.resume) {

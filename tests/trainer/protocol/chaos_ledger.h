@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/partial_recorder.h"
 #include "tests/trainer/protocol/chaos_node.h"
 #include "tests/trainer/protocol/chaos_settings.h"
 #include "tests/trainer/protocol/memory_recorder.h"
@@ -71,25 +72,16 @@ class ChaosLedger {
 };
 
 // Passes what a coordinator records on to a ledger and a trace.
-class ChaosRecorder final : public analysis::Recorder {
+class ChaosRecorder final : public analysis::PartialRecorder {
  public:
   ChaosRecorder(ChaosLedger& ledger, std::function<void(const std::string&)> trace)
       : ledger_(ledger), trace_(std::move(trace)) {}
+  using PartialRecorder::Record;
   void Record(const analysis::StepRecord& r) override { ledger_.OnCounted(r); }
-  void Record(const analysis::RoundRecord&) override {}
-  void Record(const analysis::NodeRoundRecord&) override {}
-  void Record(const analysis::FlowRecord&) override {}
-  void Record(const analysis::LinkRecord&) override {}
-  void Record(const analysis::ExpertRecord&) override {}
-  void Record(const analysis::RoutingRecord&) override {}
-  void Record(const analysis::EvalRecord&) override {}
-  void Record(const analysis::MemoryRecord&) override {}
   void Record(const analysis::EventRecord& r) override {
     ++events[r.kind];
     if (trace_) trace_("event " + std::to_string(r.node) + " " + r.kind + ": " + r.detail);
   }
-  void Flush() override {}
-  void Finish(analysis::RunStatus, const std::string&) override {}
 
   std::map<std::string, int> events;  // by kind
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/partial_recorder.h"
 #include "tests/trainer/protocol/cluster.h"
 
 namespace spes::trainer {
@@ -187,20 +188,10 @@ class Interleaving final : public Runtime {
   Runtime& below_;
 };
 
-class Slow final : public analysis::Recorder {
+class Slow final : public analysis::PartialRecorder {
  public:
-  void Record(const analysis::StepRecord&) override {}
+  using PartialRecorder::Record;
   void Record(const analysis::RoundRecord&) override { on_round(); }
-  void Record(const analysis::NodeRoundRecord&) override {}
-  void Record(const analysis::FlowRecord&) override {}
-  void Record(const analysis::LinkRecord&) override {}
-  void Record(const analysis::ExpertRecord&) override {}
-  void Record(const analysis::RoutingRecord&) override {}
-  void Record(const analysis::EvalRecord&) override {}
-  void Record(const analysis::MemoryRecord&) override {}
-  void Record(const analysis::EventRecord&) override {}
-  void Flush() override {}
-  void Finish(analysis::RunStatus, const std::string&) override {}
   std::function<void()> on_round = [] {};
 };
 

@@ -213,35 +213,38 @@ TEST(Resume, ASlowNodeDoesNotStandStillAfterTheCoordinatorBeganAnewAndItsLinkWas
       << Name(machines.peer(0)->state()) << " at " << sim::ToSeconds(runtime.loop.Now()) << " s";
 }
 
+// Node 1's result of the first round is not finite; the next update may be lost with its
+// connection.
+void BreakAResult(Cluster& c, bool lost) {
+  c.runtime.script = [&c, lost, once = false](NodeId from, NodeId to,
+                                              Message& m) mutable -> sim::Time {
+    auto* offer = std::get_if<Offer>(&m);
+    if (offer && from == 1 && offer->span.round == 1) {
+      Refill(offer->blocks[0], *c.table, std::nan(""));
+      return milliseconds(10);
+    }
+    if (lost && to == 1 && !once && std::holds_alternative<Update>(m)) {
+      once = true;  // the update is lost with the connection
+      c.runtime.loop.After(milliseconds(1), [&c] { c.coordinator->OnLost(1, "gone"); });
+      c.runtime.loop.After(milliseconds(2), [&c] { c.peers[1]->Rejoin(); });
+      return sim::kNever;
+    }
+    return milliseconds(10);
+  };
+}
+
 // A result that was not finite leaves moments that are not finite either.
 TEST(Resume, WordThatAResultWasNotFiniteSurvivesALostConnection) {
   CoordinatorConfig config;
   config.schedule = {.total_steps = 9, .every = 3};
   config.patience = seconds(100);
-  const auto broken = [](Cluster& c, bool lost) {
-    c.runtime.script = [&c, lost, once = false](NodeId from, NodeId to,
-                                                Message& m) mutable -> sim::Time {
-      auto* offer = std::get_if<Offer>(&m);
-      if (offer && from == 1 && offer->span.round == 1) {
-        Refill(offer->blocks[0], *c.table, std::nan(""));
-        return milliseconds(10);
-      }
-      if (lost && to == 1 && !once && std::holds_alternative<Update>(m)) {
-        once = true;  // the update is lost with the connection
-        c.runtime.loop.After(milliseconds(1), [&c] { c.coordinator->OnLost(1, "gone"); });
-        c.runtime.loop.After(milliseconds(2), [&c] { c.peers[1]->Rejoin(); });
-        return sim::kNever;
-      }
-      return milliseconds(10);
-    };
-  };
   Cluster undisturbed(2, config);
-  broken(undisturbed, false);
+  BreakAResult(undisturbed, false);
   undisturbed.Run();
   ASSERT_EQ(undisturbed.nodes[1]->resets, 1);
   std::size_t steps = undisturbed.nodes[1]->trained_steps.size();
   Cluster c(2, config);
-  broken(c, true);
+  BreakAResult(c, true);
   c.Run();
   ASSERT_TRUE(c.coordinator->finished());
   EXPECT_EQ(c.nodes[1]->trained_steps.size(), steps);
@@ -293,21 +296,7 @@ TEST(Resume, TheOptimiserIsForgottenBeforeTheNextRoundAlthoughTheConnectionWasLo
     own.step_time = [](std::int64_t) { return seconds(1); };
     c.peers[1] =
         std::make_unique<Peer>(own, node, c.published[0].world, c.runtime.endpoint(1), c.stop);
-    c.runtime.script = [&c, lost, once = false](NodeId from, NodeId to,
-                                                Message& m) mutable -> sim::Time {
-      auto* offer = std::get_if<Offer>(&m);
-      if (offer && from == 1 && offer->span.round == 1) {
-        Refill(offer->blocks[0], *c.table, std::nan(""));
-        return milliseconds(10);
-      }
-      if (lost && to == 1 && !once && std::holds_alternative<Update>(m)) {
-        once = true;
-        c.runtime.loop.After(milliseconds(1), [&c] { c.coordinator->OnLost(1, "gone"); });
-        c.runtime.loop.After(milliseconds(2), [&c] { c.peers[1]->Rejoin(); });
-        return sim::kNever;
-      }
-      return milliseconds(10);
-    };
+    BreakAResult(c, lost);
     c.Run();
     ASSERT_TRUE(c.coordinator->finished());
     EXPECT_EQ(node.reset_after, 3) << (lost ? "with a lost connection" : "undisturbed");
