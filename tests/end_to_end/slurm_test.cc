@@ -98,6 +98,14 @@ class SlurmTest : public SweepTestBase {
     daemons_.push_back(child);
   }
 
+  // What Slurm knows of job and node, and what its daemons said.
+  std::string Diagnosis() {
+    const std::string line = "cd " + folder.string() +
+                             " && (scontrol show job 1; scontrol show node) >diagnosis.txt 2>&1";
+    return std::system(line.c_str()) == 0 ? Read("diagnosis.txt") + Read("daemons.txt")
+                                          : Read("daemons.txt");
+  }
+
   std::vector<pid_t> daemons_;
 };
 
@@ -149,16 +157,17 @@ TEST_F(SlurmTest, RunsTheBatchExample) {
   ASSERT_TRUE(log_says("\"event\":\"round\"")) << Read("job.txt") << Read("slurm.txt");
   EXPECT_EQ(command("scancel --batch --signal=TERM 1"), 0) << Read("slurm.txt");
   ASSERT_TRUE(log_says("interrupted, world")) << Read("job.txt");
-  // A job that queues again waits for two minutes; not here.
+  // A job that queues again waits for two minutes. Here for two seconds: in the one in which it was
+  // killed the node would refuse it. Again and again: it is given its time when it has quite ended.
   const std::string over = "complete, world " + hash;
   for (int i = 0; i < 240; ++i) {
     if (Read("spes-run/coordinator.log").find(over) != std::string::npos) break;
-    // Again and again: it is given its time to wait when it has quite ended.
     command(
-        "squeue -h -t pending -o %T | grep -q PENDING && scontrol update JobId=1 StartTime=now");
+        "squeue -h -t pending -o %T | grep -q PENDING && sleep 2 && "
+        "scontrol update JobId=1 StartTime=now");
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
-  ASSERT_TRUE(log_says(over)) << Read("job.txt") << Read("slurm.txt");
+  ASSERT_TRUE(log_says(over)) << Read("job.txt") << Read("slurm.txt") << Diagnosis();
   for (int i = 0; i < 600 && command("test -z \"$(squeue -h)\"") != 0; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
