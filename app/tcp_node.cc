@@ -89,7 +89,8 @@ int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events
   display.Say("let in", fmt::format("as node {} of {} by {}", id, nodes, setup.address),
               fmt::format("node {} of {}: let in by {}", id, nodes, setup.address));
   const std::string place = NodeFolder(folder, id);
-  if (!kept.empty() && std::find(kept.begin(), kept.end(), id) == kept.end()) {
+  // Whoever has said which one it is knows, and several nodes may have one folder.
+  if (!setup.node && !kept.empty() && std::find(kept.begin(), kept.end(), id) == kept.end()) {
     display.Warn("other node",
                  fmt::format("{} holds what node {} has kept, and this is node {}, which begins "
                              "without; --node says which one to be",

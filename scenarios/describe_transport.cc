@@ -39,6 +39,12 @@ void Describe(TransportSection& transport, Visitor& v) {
              "on top.",
              kSomeSeconds},
             &transport.give_up_after);
+  v.OnValue(
+      {"dial_for",
+       "Time without any connection after which a node ends, with exit code 3. 0 s: never, it "
+       "dials until the coordinator is back.",
+       kDuration},
+      &transport.dial_for);
   v.OnValue({"handshake_time", "Time that a connection has to be let in.", kSomeSeconds},
             &transport.handshake_time);
   v.OnValue({"clock_difference",

@@ -217,6 +217,7 @@ struct TransportSection {
   std::int64_t chunk_bytes = 1 << 20;
   sim::Time beat_every = std::chrono::seconds(2), dead_after = std::chrono::seconds(15);
   sim::Time give_up_after = std::chrono::minutes(1);
+  sim::Time dial_for{0};  // 0: without end
   sim::Time handshake_time = std::chrono::seconds(10);
   sim::Time clock_difference = std::chrono::minutes(5);
   int uploads_in_memory = 2;

@@ -38,6 +38,7 @@ trainer::TcpOptions BuildTcpOptions(const Scenario& scenario, const trainer::Blo
   options.beat_every = InSeconds(t.beat_every);
   options.dead_after = InSeconds(t.dead_after);
   options.give_up_after = InSeconds(t.give_up_after);
+  options.dial_for = InSeconds(t.dial_for);
   options.handshake_time = InSeconds(t.handshake_time);
   options.clock_difference = InSeconds(t.clock_difference);
   options.uploads_in_memory = t.uploads_in_memory;

@@ -67,6 +67,16 @@ TEST_F(OperatorTest, ANodeOfAnotherNumberThanItsFolderIsSaysSo) {
   const auto node = Start("--join " + AddressFrom("c.txt") + " --output n.h5", "n.txt");
   EXPECT_THAT(Said("n.txt", "spes-sim: warning: "),
               HasSubstr("n.journal holds what node 7 has kept, and this is node 0"));
+  // Nodes of one machine may have one folder.
+  const auto named = Start("--join " + AddressFrom("c.txt") + " --node 1 --output n.h5", "m.txt");
+  Said("m.txt", "node 1: round 0, joining");
+  EXPECT_THAT(Read("m.txt"), Not(HasSubstr("warning")));
+}
+
+TEST_F(OperatorTest, ANodeThatHasDialledLongEnoughEnds) {
+  const auto node = Start("--join 127.0.0.1:1 --set transport.dial_for=300ms", "n.txt");
+  EXPECT_EQ(node->Wait(), 3);
+  EXPECT_THAT(Read("n.txt"), HasSubstr("not reached for 0.3 s"));
 }
 
 TEST_F(OperatorTest, TheCoordinatorSaysWhoIsAwaitedAndWhoComes) {

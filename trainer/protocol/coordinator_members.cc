@@ -65,7 +65,7 @@ void Coordinator::On(NodeId from, const Join& m) {
 void Coordinator::MissTheAbsent() {
   for (NodeId node = 0; node < allocation_.nodes(); ++node) {
     if (member(node).state != MemberState::kAbsent) continue;
-    Miss(node, "the coordinator began anew",
+    Miss(node, "not back yet since the coordinator began anew",
          config_.patience > sim::Time{0} ? config_.patience : kWaitAfterRestart);
   }
 }

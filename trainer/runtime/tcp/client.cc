@@ -165,6 +165,7 @@ void Client::OnFailure(const Dial::Failure& failure) {
   }
   trouble_ = true;
   ++failures_;
+  failure_ = failure.why;
   if (!joined_) {
     if (failure.permanent) {
       refused_ = failure;
@@ -225,6 +226,13 @@ void Client::Tick(double passed) {
   if (session_) session_->Tick(passed);
   whole_s_ = Missing() ? 0 : whole_s_ + passed;
   if (whole_s_ >= kSteady) young_ = 0;
+  const bool alone = !session_ || !session_->Has(ConnectionRole::kControl, 0);
+  alone_s_ = alone ? alone_s_ + passed : 0;
+  const double most = config_.options.dial_for.count();
+  if (most == 0 || alone_s_ < most || refused_ || closing_) return;
+  throw std::runtime_error(fmt::format(
+      "the coordinator was not reached for {:g} s, as long as transport.dial_for says: {}", most,
+      failure_.empty() ? AddressText(setup_.address) + ": no answer yet" : failure_));
 }
 
 // The session.

@@ -30,6 +30,8 @@ void CheckOptions(const TcpOptions& o) {
           "it must be at least two beats and at most a day");
   Require(o.give_up_after > Seconds(0), "seconds until a session is given up",
           o.give_up_after.count(), "it must be positive");
+  Require(o.dial_for >= Seconds(0), "seconds of dialling", o.dial_for.count(),
+          "it must not be negative");
   Require(o.handshake_time > Seconds(0), "seconds for letting in", o.handshake_time.count(),
           "it must be positive");
   Require(o.clock_difference > Seconds(0), "seconds between two clocks", o.clock_difference.count(),

@@ -40,6 +40,7 @@ struct TcpOptions {
   std::int64_t chunk_bytes = 1 << 20;     // of a transfer's payload
   Seconds beat_every{2}, dead_after{15};  // silence that breaks a connection
   Seconds give_up_after{60};              // without a connection, a session ends
+  Seconds dial_for{0};                    // a node, in vain; 0: without end
   Seconds handshake_time{10};             // from connect to being let in
   int connections_per_address = 256;      // that are not let in yet: 16 at most
   Seconds clock_difference{300};          // that is tolerated between the two sides
@@ -149,7 +150,8 @@ class TcpClient : public TcpRuntime {
 // with why after every try that failed for a passing reason. Throws std::invalid_argument, one
 // line, when it is refused for good: certificate expired or of another host, token wrong, scenario
 // differing (the first difference is named), clocks too far apart, node taken, other version.
-// Returns null when stopped.
+// Returns null when stopped. Throws std::runtime_error once it has dialled for `dial_for` in vain;
+// so does the client's Run.
 std::unique_ptr<TcpClient> JoinTcp(TcpJoinConfig config, std::shared_ptr<const BlockTable> table,
                                    ComputePool& pool, analysis::Recorder& recorder,
                                    const std::atomic<bool>& stop,

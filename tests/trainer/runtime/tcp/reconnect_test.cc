@@ -284,6 +284,36 @@ TEST(Reconnect, ACoordinatorThatClosesIsWaitedFor) {
   EXPECT_THAT(node.renewed[0], HasSubstr("the coordinator has closed"));
 }
 
+TEST(Reconnect, ANodeDialsForAsLongAsItIsTold) {
+  const auto table = TableOf(1, 100);
+  auto serve = TestServer::Config(1);
+  auto server = std::make_unique<TestServer>(serve, table);
+  auto join = TestNode::Config(server->address(), 0);
+  join.options.dial_for = Seconds(1);
+  TestNode node(join, table);
+  // Longer than that with a connection is nothing.
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  node.Send(kCoordinator, Applied{1, 0, 0});
+  ASSERT_TRUE(server->UntilGot(1));
+  server.reset();
+  ASSERT_TRUE(node.Until([&] { return node.ended; }));
+  ASSERT_TRUE(node.error);
+  try {
+    std::rethrow_exception(node.error);
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("not reached for 1 s, as long as transport.dial_for says: " +
+                          join.address + ": "));
+  }
+  // Nor does one that was never let in dial longer.
+  try {
+    TestNode late(join, table);
+    ADD_FAILURE() << "nobody is there";
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("Connection refused"));
+  }
+}
+
 TEST(Reconnect, ANodeThatDiedIsReplacedAtOnce) {
   const auto table = TableOf(1, 100);
   TestServer server(TestServer::Config(1), table);
