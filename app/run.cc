@@ -267,6 +267,7 @@ void RunOfScenario::MakeEngine(const scenarios::ScenarioIdentity& identity, Dura
   auto coordinator =
       std::make_unique<TcpCoordinator>(scenario_, setup, first_world_, *dataset_, pool_, *recorder_,
                                        stop_, on_published, std::move(durability));
+  first_world_.blocks = {};  // memory for a whole world; the coordinator goes on to others
   if (alone) {
     alone_at_ = coordinator->address();
   } else {

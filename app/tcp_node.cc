@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
+#include <functional>
+#include <future>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -41,6 +45,32 @@ std::optional<int> OnlyNodeIn(const std::vector<int>& kept) {
   return kept.size() == 1 ? std::optional(kept.front()) : std::nullopt;
 }
 
+// `work` on a thread of its own, and signs of life meanwhile: a large model takes its time.
+void WhileConnected(trainer::TcpClient& client, std::function<void()> work) {
+  std::future<void> done = std::async(std::launch::async, std::move(work));
+  client.Run(
+      [&done] { return done.wait_for(std::chrono::seconds(0)) == std::future_status::ready; },
+      [] {});
+  done.get();
+}
+
+// From any thread, for the display of one.
+class Warnings {
+ public:
+  void Add(const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(why);
+  }
+  void Say(NodeDisplay& display) {
+    const std::lock_guard lock(mutex_);
+    for (const std::string& why : std::exchange(waiting_, {})) display.Warn("damaged", why);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> waiting_;
+};
+
 int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events) {
   std::atomic<bool>& stop = InstallInterruptHandlers();
   const int nodes = scenarios::NodeCount(scenario);
@@ -50,7 +80,7 @@ int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events
   }
   CheckJournalFolder(scenario);
   const auto dataset = OpenData(scenario);
-  const trainer::World world = FirstWorld(scenario);
+  trainer::World world = FirstWorld(scenario);
   const trainer::Allocation allocation = scenarios::BuildAllocation(scenario, *world.table);
   const scenarios::ScenarioIdentity identity = scenarios::IdentityOf(scenario);
   if (setup.node) events.SetNode(*setup.node);
@@ -96,35 +126,43 @@ int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events
                              "without; --node says which one to be",
                              folder, fmt::join(kept, ", "), id));
   }
-  const auto node = MakeNode(scenario, world, *dataset, allocation, id, nullptr, nullptr,
-                             WaitSeconds(scenario, id));
+  std::unique_ptr<trainer::Node> node;
+  WhileConnected(*client, [&] {
+    node = MakeNode(scenario, world, *dataset, allocation, id, nullptr, nullptr,
+                    WaitSeconds(scenario, id));
+  });
+  Warnings damaged;
   const auto store =
       folder.empty()
           ? nullptr
           : OpenNodeStore(
-                {.folder = folder,
-                 .warn = [&display](const std::string& why) { display.Warn("damaged", why); }},
-                id);
+                {.folder = folder, .warn = [&](const std::string& why) { damaged.Add(why); }}, id);
   trainer::PeerConfig peer_config = RealPeerConfig(scenario, id, world, identity.hash, store.get());
   peer_config.kept_in = place;
   trainer::Peer peer(std::move(peer_config), *node, world, *client, stop);
+  world.blocks = {};  // the node has them
   // Its thread ends before what it works on.
   const struct PoolEnd {
     std::unique_ptr<trainer::ComputePool>& pool;
     ~PoolEnd() { pool.reset(); }
   } pool_end{pool};
-  client->Connect([&peer](trainer::NodeId, const trainer::Message& m) { peer.OnMessage(m); },
-                  [&peer, &display](const std::string& why) {
-                    display.Say("joining again", why, "joining again: " + why);
-                    peer.Rejoin();
-                  });
   try {
+    WhileConnected(*client, [&peer] { peer.TakeUp(); });
+    damaged.Say(display);
+    client->Connect([&peer](trainer::NodeId, const trainer::Message& m) { peer.OnMessage(m); },
+                    [&peer, &display](const std::string& why) {
+                      display.Say("joining again", why, "joining again: " + why);
+                      peer.Rejoin();
+                    });
     peer.Start();
     client->Run(
         [&] {
           return stop || peer.state() == trainer::PeerState::kFinished || !peer.refusal().empty();
         },
-        [&] { display.Show(id, peer, client->StatusOf(trainer::kCoordinator)); });
+        [&] {
+          damaged.Say(display);
+          display.Show(id, peer, client->StatusOf(trainer::kCoordinator));
+        });
     if (!peer.refusal().empty()) {
       throw std::runtime_error(
           fmt::format("the coordinator trusts node {} no more: {}", id, peer.refusal()));

@@ -181,6 +181,7 @@ trainer::PeerConfig BuildPeerConfig(const Scenario& scenario, int node) {
   config.coding_time = CodingTime(scenario);
   config.moments = sync.moments;
   config.keep_moments = sync.rotate.moments == trainer::RotatedMoments::kKept;
+  config.overlaps = sync.schedule.overlap > 0;
   config.keep = sync.keep_own;
   config.poison = BuildPoison(scenario, node);
   return config;

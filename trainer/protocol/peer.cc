@@ -51,7 +51,9 @@ Peer::Peer(PeerConfig config, Node& node, const World& start, Runtime& runtime,
       stop_(stop),
       trains_(node.trainable()),
       held_(start.blocks.size(), 0) {
-  for (const PublishedBlock& block : start.blocks) refers_.push_back(block.data);
+  if (config_.store && config_.overlaps) {
+    for (const PublishedBlock& block : start.blocks) refers_.push_back(block.data);
+  }
   if (!NeedsBase(config_.codec) && !(config_.decodes && NeedsBase(config_.published)) &&
       !Poisons()) {
     return;
@@ -60,15 +62,19 @@ Peer::Peer(PeerConfig config, Node& node, const World& start, Runtime& runtime,
   if (Poisons()) start_ = base_;
 }
 
-void Peer::Start() {
-  if (config_.store) {
-    const std::vector<std::int32_t> rounds = config_.store->Rounds();
-    if (rounds.empty()) {
-      Keep(Snapshot(), {});
-    } else {
-      Restore(rounds.front());
-    }
+void Peer::TakeUp() {
+  taken_up_ = true;
+  if (!config_.store) return;
+  const std::vector<std::int32_t> rounds = config_.store->Rounds();
+  if (rounds.empty()) {
+    Keep(Snapshot(), {});
+  } else {
+    Restore(rounds.front());
   }
+}
+
+void Peer::Start() {
+  if (!taken_up_) TakeUp();
   Send(MakeJoin());
 }
 
@@ -239,8 +245,8 @@ void Peer::BeginRound(RoundOrder order) {
     std::iota(reset_.begin(), reset_.end(), 0);
   }
   for (const BlockId id : AskedBlocks(order_)) held_[static_cast<std::size_t>(id)] = -1;
-  for (const NodeBlock& block : adopt_) refers_[static_cast<std::size_t>(block.id)] = block.data;
-  for (const BlockId id : trains_) refers_[static_cast<std::size_t>(id)].reset();
+  for (const NodeBlock& block : adopt_) ReferTo(block.id, block.data);
+  for (const BlockId id : trains_) ReferTo(id, nullptr);
   auto work = [this, offer, ahead, done, keep, order = order_, saved = Snapshot(),
                skip = std::exchange(skip_, 0), adopt = std::exchange(adopt_, {}),
                reset = std::exchange(reset_, {}), step_end_s = std::move(step_end_s)]() mutable {

@@ -45,6 +45,7 @@ struct PeerConfig {
   std::function<sim::Time(std::int64_t bytes)> coding_time = {};
   MomentsRule moments = MomentsRule::kKept;
   bool keep_moments = false;   // of blocks that it trains no more, for when they come back
+  bool overlaps = true;        // a round may have steps ahead, which are trained before its result
   double keep = 0;             // share of its own value that remains when it adopts a published one
   bool gradients = false;      // the node offers gradients, which are not part of its state
   PoisonConfig poison = {};    // what it sends in place of what it has trained
@@ -61,8 +62,11 @@ class Peer {
   Peer(PeerConfig config, Node& node, const World& start, Runtime& runtime,
        const std::atomic<bool>& stop);
 
-  // Takes up what the store has, if anything, and joins. Once. Throws NotOfThisRun, one line, when
-  // that is of another scenario.
+  // Takes up what the store has, if anything; otherwise keeps what the node begins with. Once, on
+  // any thread: a large state takes its time. Throws NotOfThisRun, one line, when what is there is
+  // of another scenario.
+  void TakeUp();
+  // Joins. Takes up first, unless that has been done.
   void Start();
 
   // From the coordinator. Throws NotOfThisRun when it refuses this peer for good.
@@ -98,6 +102,7 @@ class Peer {
   bool Poisons() const { return config_.poison.kind != PoisonKind::kNone; }
   std::vector<BlockId> AskedBlocks(const RoundOrder& order) const;
   // In peer_restore.cc.
+  void ReferTo(BlockId id, SharedBuffer value);
   SavedPeer Snapshot() const;
   void Keep(SavedPeer saved, const Offer& offer);
   bool Restore(std::int32_t round);
@@ -127,14 +132,15 @@ class Peer {
   sim::Time offered_{0};              // when it left
   double up_s_ = 0;
 
-  std::vector<BlockId> trains_;       // as the last order has it
-  std::uint64_t run_ = 0;             // the coordinator's; 0: never let in
-  std::int64_t skip_ = 0;             // steps whose data the next computation leaves out
-  std::int32_t trained_ = 0;          // the last round that is trained
-  bool owes_ahead_ = false;           // restored without the steps that it had trained ahead
-  bool anew_ = false;                 // begins anew once the computation under way is done
-  std::vector<Version> held_;         // [block]: the published value it goes on with, −1: none
-  std::vector<SharedBuffer> refers_;  // [block]: what the node refers to; null where it trains
+  std::vector<BlockId> trains_;  // as the last order has it
+  std::uint64_t run_ = 0;        // the coordinator's; 0: never let in
+  std::int64_t skip_ = 0;        // steps whose data the next computation leaves out
+  std::int32_t trained_ = 0;     // the last round that is trained
+  bool owes_ahead_ = false;      // restored without the steps that it had trained ahead
+  bool anew_ = false;            // begins anew once the computation under way is done
+  std::vector<Version> held_;    // [block]: the published value it goes on with, −1: none
+  // [block]: what the node refers to; null where it trains. Empty where no state has to have it.
+  std::vector<SharedBuffer> refers_;
   std::optional<Runtime::TimerId> rejoin_;
 
   // Steps of the next round that were trained while this one's result was on its way.
@@ -148,6 +154,7 @@ class Peer {
 
   // What the next offer is coded from, and what coding has lost so far. Touched by computations,
   // and by messages only while none codes.
+  bool taken_up_ = false;
   std::vector<SharedBuffer> base_;   // [block]; empty where nothing needs them
   std::vector<SharedBuffer> start_;  // [block]: of a peer that poisons; otherwise empty
   Residuals residuals_;

@@ -9,6 +9,10 @@
 
 namespace spes::trainer {
 
+void Peer::ReferTo(BlockId id, SharedBuffer value) {
+  if (!refers_.empty()) refers_[static_cast<std::size_t>(id)] = std::move(value);
+}
+
 // What does not change while a computation runs; Keep adds what the computation makes.
 SavedPeer Peer::Snapshot() const {
   SavedPeer saved;
@@ -83,12 +87,12 @@ bool Peer::Restore(std::int32_t round) {
   for (auto& [id, value] : saved.base) {
     if (!base_.empty()) base_[static_cast<std::size_t>(id)] = std::move(value);
   }
-  for (const BlockId id : trains_) refers_[static_cast<std::size_t>(id)].reset();
-  for (auto& [id, value] : saved.refers) {
+  for (const BlockId id : trains_) ReferTo(id, nullptr);
+  for (const auto& [id, value] : saved.refers) {
     const NodeBlock block{id, value};
     node_.Apply({&block, 1});
     if (!base_.empty()) base_[static_cast<std::size_t>(id)] = value;
-    refers_[static_cast<std::size_t>(id)] = std::move(value);
+    ReferTo(id, value);
   }
   offer_.reset();
   ahead_.reset();

@@ -90,6 +90,24 @@ TEST(Peer, AnAdmissionOfAnotherIncarnationIsNotItsOwn) {
   EXPECT_EQ(peer.state(), PeerState::kComputing);
 }
 
+// The world that it starts from would be memory for all that it does not train, twice.
+TEST(Peer, OnlyWhereRoundsOverlapItHoldsWhatItReferredTo) {
+  for (const bool overlaps : {false, true}) {
+    ScriptedRuntime runtime;
+    World world = MakeTinyWorld(MakeTinyTable(1, 2));
+    FakeNode node(world, {0, 1, 2}, 1);
+    MemoryPeerStore store;
+    std::atomic<bool> stop{false};
+    const auto users = [&world] { return world.blocks[0].data.use_count(); };
+    const long before = users();
+    PeerConfig config;
+    config.store = &store;
+    config.overlaps = overlaps;
+    const Peer peer(config, node, world, runtime.endpoint(0), stop);
+    EXPECT_EQ(users() - before, overlaps ? 1 : 0);
+  }
+}
+
 // Back in the state before a round it still refers to what it has adopted since.
 TEST(Peer, WhoGoesBackDoesNotHoldWhatItReferredToThen) {
   ScriptedRuntime runtime;
