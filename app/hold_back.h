@@ -37,9 +37,10 @@ class HeldBackStore final : public trainer::PeerStore {
   HeldBackStore(std::unique_ptr<trainer::PeerStore> disk, HoldBack& hold_back)
       : disk_(std::move(disk)), hold_back_(hold_back) {}
 
-  void Write(std::int32_t round, const std::string& state) override {
-    if (hold_back_.begun()) return disk_->Write(round, state);  // which may be large: no copy
-    hold_back_.Later([this, round, state] { disk_->Write(round, state); });
+  void Write(std::int32_t round, const trainer::StateBytes& state) override {
+    if (hold_back_.begun()) return disk_->Write(round, state);
+    hold_back_.Later(
+        [this, round, copy = trainer::StateBytes(state.Text())] { disk_->Write(round, copy); });
   }
   std::vector<std::int32_t> Rounds() const override { return disk_->Rounds(); }
   std::optional<std::string> Read(std::int32_t round) const override { return disk_->Read(round); }

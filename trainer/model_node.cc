@@ -181,13 +181,13 @@ class ModelNode final : public Node {
     }
   }
 
-  std::string Save() const override {
+  StateBytes Save() const override {
     StateWriter out;
     out.Number(static_cast<std::int32_t>(table_->dtype()));
     out.Number<std::uint64_t>(trained_.size());
     const auto put = [&](const at::Tensor& block) {
-      const at::Tensor host = block.cpu();
-      out.Bytes({static_cast<const std::byte*>(host.const_data_ptr()), host.nbytes()});
+      const auto host = std::make_shared<const at::Tensor>(block.cpu());  // itself, if it is there
+      out.Bytes({static_cast<const std::byte*>(host->const_data_ptr()), host->nbytes()}, host);
     };
     const auto put_moments = [&](const TrainedMoments& moments) {
       out.Number(moments.updates);
@@ -209,7 +209,7 @@ class ModelNode final : public Node {
     return out.Finish();
   }
 
-  void Load(const std::string& state) override {
+  void Load(std::string_view state) override {
     const SavedNode saved =
         ParseNode(state, *table_, config_.gradients_only ? std::vector<BlockId>() : trainable_);
     data_->Seek(saved.position);  // throws before anything here has changed

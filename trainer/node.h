@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/records.h"
+#include "trainer/state_bytes.h"
 #include "trainer/sync/world.h"
 
 namespace spes::trainer {
@@ -75,9 +77,10 @@ class Node {
   virtual void ResetOptimizer(std::span<const BlockId> ids) = 0;
 
   // Everything that makes the node's future: working copy, moments and their counts, data position.
-  virtual std::string Save() const = 0;
+  // It may lie in the node's own memory: good until the node is called again.
+  virtual StateBytes Save() const = 0;
   // Throws std::invalid_argument when the text is not a state of a node with these blocks.
-  virtual void Load(const std::string& state) = 0;
+  virtual void Load(std::string_view state) = 0;
 };
 
 }  // namespace spes::trainer

@@ -24,9 +24,30 @@ void StateWriter::Bytes(std::span<const std::byte> bytes) {
   text_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
-std::string StateWriter::Finish() {
-  Number<std::uint64_t>(XXH3_64bits(text_.data(), text_.size()));
-  return std::move(text_);
+void StateWriter::Bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
+  Number<std::uint64_t>(bytes.size());
+  Flush();
+  bytes_.Add(bytes, std::move(owner));
+}
+
+void StateWriter::Bytes(const StateBytes& bytes) {
+  Number<std::uint64_t>(bytes.size());
+  Flush();
+  bytes_.Add(bytes);
+}
+
+void StateWriter::Flush() { bytes_.Add(std::exchange(text_, {})); }
+
+StateBytes StateWriter::Finish() {
+  Flush();
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  bytes_.ForEach([&state](std::span<const std::byte> piece) {
+    XXH3_64bits_update(&state, piece.data(), piece.size());
+  });
+  Number<std::uint64_t>(XXH3_64bits_digest(&state));
+  Flush();
+  return std::move(bytes_);
 }
 
 StateReader::StateReader(std::string_view text) : rest_(text) {

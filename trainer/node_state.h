@@ -1,9 +1,10 @@
-// The saved state of a node as a byte string: fields one behind the other, with a checksum.
+// The saved state of a node as bytes: fields one behind the other, with a checksum.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/state_bytes.h"
 #include "trainer/sync/block_table.h"
 
 namespace spes::trainer {
@@ -24,13 +26,19 @@ class StateWriter {
     static_assert(std::is_arithmetic_v<T>);
     text_.append(reinterpret_cast<const char*>(&value), sizeof(value));
   }
-  // Length and content.
+  // Length and content; copied.
   void Bytes(std::span<const std::byte> bytes);
-  // The whole text, checksum appended.
-  std::string Finish();
+  // The same, but they stay where they are, as in StateBytes::Add.
+  void Bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
+  void Bytes(const StateBytes& bytes);
+  // The whole state, checksum appended.
+  StateBytes Finish();
 
  private:
-  std::string text_;
+  void Flush();
+
+  StateBytes bytes_;
+  std::string text_;  // behind them
 };
 
 // Reads what StateWriter wrote. Every function throws std::invalid_argument, one line, where the

@@ -70,15 +70,15 @@ class WaitNode final : public Node {
   }
   void ResetOptimizer(std::span<const BlockId>) override {}
 
-  std::string Save() const override {
+  StateBytes Save() const override {
     StateWriter out;
     for (const BlockId id : trainable_) {
-      const Buffer& value = *values_[static_cast<std::size_t>(id)];
-      out.Bytes({value.data(), static_cast<std::size_t>(value.bytes())});
+      const SharedBuffer& value = values_[static_cast<std::size_t>(id)];
+      out.Bytes({value->data(), static_cast<std::size_t>(value->bytes())}, value);
     }
     return out.Finish();
   }
-  void Load(const std::string& state) override {
+  void Load(std::string_view state) override {
     StateReader in(state);
     for (const BlockId id : trainable_) {
       auto value = std::make_shared<Buffer>(table_->Allocate(id));

@@ -46,7 +46,7 @@ TEST(ModelNode, KeepsMomentsOfBlocksThatComeBackWhereAskedTo) {
     node->TrainSteps(1, 2, kGo);
     node->SetTrainable(second, keep);
     node->TrainSteps(3, 1, kGo);
-    const std::string saved = node->Save();
+    const std::string saved = node->Save().Text();
     node->SetTrainable(first, keep);
     EXPECT_EQ(node->Read(std::vector{expert}, true)[0].moments->updates, keep ? 2 : 0);
     const auto again = setup.Make(0);

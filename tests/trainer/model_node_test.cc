@@ -234,23 +234,39 @@ TEST(ModelNode, ContinuesFromASavedState) {
   const SmallModel setup;
   const auto a = setup.Make(1);
   a->TrainSteps(1, 3, kGo);
-  const std::string state = a->Save();
+  const std::string state = a->Save().Text();
   a->TrainSteps(4, 2, kGo);
   const auto b = setup.Make(1);
   b->Load(state);
   b->TrainSteps(4, 2, kGo);
   EXPECT_EQ(Bytes(*a), Bytes(*b));
-  EXPECT_EQ(a->Save(), b->Save());
-  EXPECT_NE(a->Save(), state);
+  EXPECT_EQ(a->Save().Text(), b->Save().Text());
+  EXPECT_NE(a->Save().Text(), state);
+}
+
+// A copy would be values and moments once more in memory, just when a round's result is there too.
+TEST(ModelNode, ASavedStateLiesWhereTheNodeHasIt) {
+  const SmallModel setup;
+  const auto node = setup.Make(1);
+  node->TrainSteps(1, 1, kGo);
+  const auto places = [&node] {
+    std::vector<const std::byte*> all;
+    node->Save().ForEach([&all](std::span<const std::byte> piece) {
+      if (piece.size() > 100) all.push_back(piece.data());
+    });
+    return all;
+  };
+  EXPECT_EQ(places(), places());
+  EXPECT_GE(places().size(), 2 * node->trainable().size());
 }
 
 TEST(ModelNode, RefusesStatesThatAreNotItsOwn) {
   const SmallModel setup;
   const auto node = setup.Make(1);
   node->TrainSteps(1, 1, kGo);
-  const std::string state = node->Save();
+  const std::string state = node->Save().Text();
   const auto other = setup.Make(2);
-  const std::string before = other->Save();
+  const std::string before = other->Save().Text();
   EXPECT_THROW(other->Load(state), std::invalid_argument);
   EXPECT_THROW(other->Load(""), std::invalid_argument);
   EXPECT_THROW(other->Load("something else entirely, long enough"), std::invalid_argument);
@@ -258,7 +274,7 @@ TEST(ModelNode, RefusesStatesThatAreNotItsOwn) {
   std::string damaged = before;
   damaged[damaged.size() / 2] ^= 1;
   EXPECT_THROW(other->Load(damaged), std::invalid_argument);
-  EXPECT_EQ(other->Save(), before);
+  EXPECT_EQ(other->Save().Text(), before);
 }
 
 TEST(ModelNode, ForgetsItsMoments) {
@@ -271,7 +287,7 @@ TEST(ModelNode, ForgetsItsMoments) {
   b->ResetOptimizer(b->trainable());
   const auto fresh = setup.Make(0);
   fresh->Apply(ReadTrainable(*a));
-  auto skip = a->Save();
+  auto skip = a->Save().Text();
   fresh->Load(skip);
   a->TrainSteps(4, 1, kGo);
   fresh->TrainSteps(4, 1, kGo);

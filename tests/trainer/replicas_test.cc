@@ -51,7 +51,7 @@ class ReplicasTest : public ::testing::TestWithParam<Way> {
   }
 
   static Outcome Finish(Node& node, TrainResult result) {
-    return {node.Save(), std::move(result.steps), std::move(result.routing)};
+    return {node.Save().Text(), std::move(result.steps), std::move(result.routing)};
   }
 };
 
@@ -81,7 +81,7 @@ TEST_P(ReplicasTest, FollowWhatBecomesOfTheirNode) {
       all.steps.insert(all.steps.end(), result.steps.begin(), result.steps.end());
       all.routing.Add(result.routing);
     };
-    const std::string saved = node->Save();
+    const std::string saved = node->Save().Text();
     node->Apply(ReadTrainable(*other), 0.3);
     more(3);
     node->Apply(ReadTrainable(*other));
@@ -155,7 +155,7 @@ TEST_P(ReplicasTest, AFailureOfOneEndsTheStepOfAll) {
       const auto node =
           MakeModelNode(setup.config, setup.world, SharedAndExperts(*setup.world.table, 0, 1),
                         std::make_unique<OneBadToken>(setup.config.context, microbatch * 17 + 3));
-      const std::string before = node->Save();
+      const std::string before = node->Save().Text();
       try {
         node->TrainSteps(1, 1, kGo);
         ADD_FAILURE() << "no error";
@@ -168,7 +168,7 @@ TEST_P(ReplicasTest, AFailureOfOneEndsTheStepOfAll) {
       fresh->Load(before);
       node->TrainSteps(1, 2, kGo);
       fresh->TrainSteps(1, 2, kGo);
-      EXPECT_EQ(node->Save() == fresh->Save(), true);
+      EXPECT_EQ(node->Save().Text() == fresh->Save().Text(), true);
     }
   }
 }

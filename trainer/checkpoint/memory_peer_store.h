@@ -15,9 +15,9 @@ namespace spes::trainer {
 // Keeps the two newest rounds; writing a round forgets the states of later ones, as NodeStore does.
 class MemoryPeerStore final : public PeerStore {
  public:
-  void Write(std::int32_t round, const std::string& state) override {
+  void Write(std::int32_t round, const StateBytes& state) override {
     states_.erase(states_.begin(), states_.lower_bound(round));  // those of later rounds
-    states_[round] = state;
+    states_[round] = state.Text();
     while (states_.size() > 2) states_.erase(std::prev(states_.end()));
   }
 

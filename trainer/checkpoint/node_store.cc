@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -82,16 +83,18 @@ NodeStore::NodeStore(std::string folder, std::function<void(const std::string&)>
                      FileSystem& files)
     : folder_(std::move(folder), ".state", files), warn_(std::move(warn)) {}
 
-void NodeStore::Write(std::int32_t round, const std::string& state) {
+void NodeStore::Write(std::int32_t round, const StateBytes& state) {
   folder_.RemoveAfter(round);
-  const std::string head = Head(round, state.size());
-  Checksum checksum;
-  checksum.Add(head);
-  checksum.Add(state);
-  const std::uint64_t value = checksum.Value();
   AtomicFile file(folder_.FileOf(round), folder_.files());
-  file.Write(head.data(), head.size());
-  file.Write(state.data(), state.size());
+  Checksum checksum;
+  const auto put = [&](std::span<const std::byte> bytes) {
+    checksum.Add({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    file.Write(bytes.data(), bytes.size());
+  };
+  const std::string head = Head(round, state.size());
+  put(std::as_bytes(std::span(head)));
+  state.ForEach(put);
+  const std::uint64_t value = checksum.Value();
   file.Write(&value, sizeof(value));
   file.Commit();
   folder_.Apply(kTwo);

@@ -25,7 +25,7 @@ class NodeStore final : public PeerStore {
   explicit NodeStore(std::string folder, std::function<void(const std::string&)> warn,
                      FileSystem& files = FileSystem::Real());
 
-  void Write(std::int32_t round, const std::string& state) override;
+  void Write(std::int32_t round, const StateBytes& state) override;
   // Reads all states through, so as to leave out damaged ones.
   std::vector<std::int32_t> Rounds() const override;
   std::optional<std::string> Read(std::int32_t round) const override;

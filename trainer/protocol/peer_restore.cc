@@ -51,8 +51,7 @@ void Peer::Keep(SavedPeer saved, const Offer& offer) {
   }
   std::erase_if(saved.base, [&](const auto& each) { return !trained(each.first); });
   saved.residuals = residuals_.all();
-  saved.node = node_.Save();
-  config_.store->Write(saved.round, WriteSavedPeer(saved, *table_));
+  config_.store->Write(saved.round, WriteSavedPeer(saved, node_.Save(), *table_));
 }
 
 // Takes up the state after this round; false where there is none.

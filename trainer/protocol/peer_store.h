@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/state_bytes.h"
+
 namespace spes::trainer {
 
 // States by the round after whose training they were taken; 0: before the first. Called from one
@@ -16,7 +18,7 @@ class PeerStore {
 
   // Durable once this returns; whatever is older than the one before it may go. Throws
   // std::runtime_error, one line, when it cannot be written; what was there stays then.
-  virtual void Write(std::int32_t round, const std::string& state) = 0;
+  virtual void Write(std::int32_t round, const StateBytes& state) = 0;
 
   // The rounds whose states can be read, newest first.
   virtual std::vector<std::int32_t> Rounds() const = 0;

@@ -15,16 +15,12 @@ void Put(StateWriter& out, std::string_view text) {
   out.Bytes(std::as_bytes(std::span(text.data(), text.size())));
 }
 
-void Put(StateWriter& out, const Buffer& buffer) {
-  out.Bytes({buffer.data(), static_cast<std::size_t>(buffer.bytes())});
-}
-
 template <class Buffers>
 void PutBuffers(StateWriter& out, const Buffers& buffers) {
   out.Number<std::uint64_t>(buffers.size());
   for (const auto& [id, buffer] : buffers) {
     out.Number(id);
-    Put(out, *buffer);
+    out.Bytes({buffer->data(), static_cast<std::size_t>(buffer->bytes())}, buffer);
   }
 }
 
@@ -72,7 +68,7 @@ void TakeBuffers(StateReader& in, const BlockTable& table, Buffers& buffers) {
 
 }  // namespace
 
-std::string WriteSavedPeer(const SavedPeer& saved, const BlockTable& table) {
+StateBytes WriteSavedPeer(const SavedPeer& saved, const StateBytes& node, const BlockTable& table) {
   StateWriter out;
   Join join{saved.scenario_hash, "", 0, saved.run, saved.round, saved.held, saved.trains};
   PutMessage(out, std::move(join), table);
@@ -88,7 +84,7 @@ std::string WriteSavedPeer(const SavedPeer& saved, const BlockTable& table) {
   PutBuffers(out, saved.residuals);
   PutBuffers(out, saved.base);
   PutBuffers(out, saved.refers);
-  Put(out, saved.node);
+  out.Bytes(node);
   return out.Finish();
 }
 
@@ -112,7 +108,7 @@ SavedPeer ReadSavedPeer(std::string_view text, std::shared_ptr<const BlockTable>
   TakeBuffers(in, *table, saved.residuals);
   TakeBuffers(in, *table, saved.base);
   TakeBuffers(in, *table, saved.refers);
-  saved.node = std::string(in.Bytes());
+  saved.node = in.Bytes();
   in.ExpectEnd();
   if (saved.held.size() != static_cast<std::size_t>(table->size())) {
     throw std::invalid_argument("saved state of a peer: it is of another model");

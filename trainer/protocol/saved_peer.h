@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/protocol/messages.h"
+#include "trainer/state_bytes.h"
 #include "trainer/sync/residuals.h"
 
 namespace spes::trainer {
@@ -28,13 +29,14 @@ struct SavedPeer {
   // Published values that the steps ahead are trained from: of the blocks that it does not train;
   // empty where the order has no such steps.
   std::map<BlockId, SharedBuffer> refers;
-  std::string node;  // Node::Save
+  std::string_view node;  // Node::Save, within the text that was read
 };
 
-std::string WriteSavedPeer(const SavedPeer& saved, const BlockTable& table);
+// `node`: Node::Save, in the place of that of `saved`. The values stay where they are.
+StateBytes WriteSavedPeer(const SavedPeer& saved, const StateBytes& node, const BlockTable& table);
 
 // Throws std::invalid_argument, one line, on a text that is no such state for this table; `node` is
-// not looked into.
+// not looked into, and needs the text.
 SavedPeer ReadSavedPeer(std::string_view text, std::shared_ptr<const BlockTable> table);
 
 }  // namespace spes::trainer

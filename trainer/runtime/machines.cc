@@ -51,8 +51,10 @@ class Machines::Store final : public PeerStore {
  public:
   Store(FaultyRuntime& runtime, NodeId node, PeerStore& disk)
       : runtime_(runtime), node_(node), disk_(disk) {}
-  void Write(std::int32_t round, const std::string& state) override {
-    runtime_.Stage(node_, [this, round, state] { disk_.Write(round, state); });
+  void Write(std::int32_t round, const StateBytes& state) override {
+    // The node goes on with what it lies in.
+    runtime_.Stage(node_,
+                   [this, round, copy = StateBytes(state.Text())] { disk_.Write(round, copy); });
   }
   std::vector<std::int32_t> Rounds() const override { return disk_.Rounds(); }
   std::optional<std::string> Read(std::int32_t round) const override { return disk_.Read(round); }

@@ -116,7 +116,7 @@ class ChaosNode final : public Node {
     }
   }
 
-  std::string Save() const override {
+  StateBytes Save() const override {
     StateWriter out;
     const auto put = [&out](const Buffer& b) {
       out.Bytes({b.data(), static_cast<std::size_t>(b.bytes())});
@@ -137,7 +137,7 @@ class ChaosNode final : public Node {
     return out.Finish();
   }
 
-  void Load(const std::string& state) override {
+  void Load(std::string_view state) override {
     watch_.loads();
     StateReader in(state);
     const auto take = [&](BlockId id) {

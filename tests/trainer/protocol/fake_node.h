@@ -114,7 +114,7 @@ class FakeNode final : public Node {
     reset.assign(ids.begin(), ids.end());
   }
   // The values that it trains, and how many steps it has trained.
-  std::string Save() const override {
+  StateBytes Save() const override {
     StateWriter out;
     out.Number<std::uint64_t>(trained_steps.size());
     for (const BlockId id : trainable_) {
@@ -123,7 +123,7 @@ class FakeNode final : public Node {
     }
     return out.Finish();
   }
-  void Load(const std::string& state) override {
+  void Load(std::string_view state) override {
     StateReader in(state);
     trained_steps.resize(in.Number<std::uint64_t>());
     for (const BlockId id : trainable_) {

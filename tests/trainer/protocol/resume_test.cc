@@ -274,8 +274,8 @@ class Watched final : public Node {
     reset_after = static_cast<int>(below_.trained_steps.size());
     below_.ResetOptimizer(ids);
   }
-  std::string Save() const override { return below_.Save(); }
-  void Load(const std::string& state) override { below_.Load(state); }
+  StateBytes Save() const override { return below_.Save(); }
+  void Load(std::string_view state) override { below_.Load(state); }
   int reset_after = -1;
 
  private:
