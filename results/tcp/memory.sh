@@ -1,26 +1,37 @@
 #!/usr/bin/env bash
-# The memory of a coordinator with the sixteen nodes of memory.yaml on this machine.
+# What the processes of a real run on this machine take.
 #
-#   results/tcp/memory.sh [BUILD] > results/tcp/memory.txt
+#   results/tcp/memory.sh results/tcp/memory.yaml [BUILD] > results/tcp/memory.txt
 set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-program=$(realpath "${1:-$here/../../build/release}/app/spes-sim")
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+scenario=${1:?which scenario?}
+program=$(realpath "${2:-$root/build/release}/app/spes-sim")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-cp "$here/memory.yaml" "$folder/s.yaml"
+cp "$scenario" "$folder/s.yaml"
 cd "$folder"
-"$program" s.yaml --transport tcp --quiet --output run.h5 >/dev/null &
-pid=$!
-most=0
-while anonymous=$(awk '/RssAnon/ {print $2}' "/proc/$pid/status" 2>/dev/null) && [[ $anonymous ]]; do
-  ((anonymous <= most)) || most=$anonymous
-  resident=$(awk '/VmHWM/ {print $2}' "/proc/$pid/status" 2>/dev/null) || true
-  [[ ! $resident ]] || highest=$resident
+"$program" s.yaml --transport tcp --output run.h5 >run.txt 2>/dev/null &
+coordinator=$!
+
+# status FIELD PID: KiB; nothing once it has ended.
+status() { awk -v field="$1:" '$1 == field {print $2}' "/proc/$2/status" 2>/dev/null || true; }
+declare -A most=() resident=()
+look() {
+  local role=$1 now
+  now=$(status RssAnon "$2")
+  ((${now:-0} <= ${most[$role]:-0})) || most[$role]=$now
+  now=$(status VmHWM "$2")
+  ((${now:-0} <= ${resident[$role]:-0})) || resident[$role]=$now
+}
+while kill -0 "$coordinator" 2>/dev/null; do
+  look coordinator "$coordinator"
+  for node in $(pgrep -P "$coordinator" || true); do look "largest node" "$node"; done
   sleep 0.01
 done
-wait "$pid"
-world=$(stat -c %s run.safetensors)
+wait "$coordinator"
 mib() { echo "$(($1 / 1024)) MiB"; }
-echo "world: $(mib $((world / 1024))); two worlds and two uploads: $(mib $((4 * world / 1024)))"
-echo "anonymous memory of the coordinator, at most: $(mib "$most")"
-echo "resident memory, libraries and mapped files included, at most: $(mib "$highest")"
+echo "$(basename "$scenario"): world $(mib $(($(stat -c %s run.safetensors) / 1024)))"
+for role in coordinator "largest node"; do
+  echo "$role, at most: anonymous $(mib "${most[$role]}"), resident $(mib "${resident[$role]}")"
+done
+grep 'one node, predicted' run.txt
