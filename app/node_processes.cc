@@ -39,6 +39,7 @@ NodeProcesses::NodeProcesses(const scenarios::Scenario& scenario, const std::str
       display_(display) {
   scenarios::Scenario same = scenario;
   same.output.journal = folder;
+  same.transport.dial_for = {};  // they end with this process, and it may be stopped for a while
   analysis::WriteTextFile(scenario_, scenarios::PrintScenario(same));
   for (int node = 0; node < scenarios::NodeCount(scenario); ++node) {
     if (std::find(without.begin(), without.end(), node) != without.end()) continue;

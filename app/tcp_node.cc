@@ -169,6 +169,7 @@ int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events
     }
   } catch (const std::exception& error) {
     stop = true;  // the pool waits for what has begun
+    damaged.Say(display);
     display.End();
     if (dynamic_cast<const trainer::NotOfThisRun*>(&error) != nullptr) throw;
     throw std::runtime_error(error.what());  // underway nothing else is the user's mistake

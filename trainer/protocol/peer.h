@@ -137,6 +137,7 @@ class Peer {
   std::int64_t skip_ = 0;        // steps whose data the next computation leaves out
   std::int32_t trained_ = 0;     // the last round that is trained
   bool owes_ahead_ = false;      // restored without the steps that it had trained ahead
+  bool taken_up_ = false;        // what the store has
   bool anew_ = false;            // begins anew once the computation under way is done
   std::vector<Version> held_;    // [block]: the published value it goes on with, −1: none
   // [block]: what the node refers to; null where it trains. Empty where no state has to have it.
@@ -154,7 +155,6 @@ class Peer {
 
   // What the next offer is coded from, and what coding has lost so far. Touched by computations,
   // and by messages only while none codes.
-  bool taken_up_ = false;
   std::vector<SharedBuffer> base_;   // [block]; empty where nothing needs them
   std::vector<SharedBuffer> start_;  // [block]: of a peer that poisons; otherwise empty
   Residuals residuals_;

@@ -142,6 +142,7 @@ void Client::OnDialled(ConnectionRole role, int index, Dial::Result result) {
     trouble_ = false;
     failures_ = 0;
     logged_.clear();
+    failure_.clear();
     if (!session_) {
       const bool first = !joined_;
       Begin(in.welcome);
@@ -226,7 +227,7 @@ void Client::Tick(double passed) {
   if (session_) session_->Tick(passed);
   whole_s_ = Missing() ? 0 : whole_s_ + passed;
   if (whole_s_ >= kSteady) young_ = 0;
-  const bool alone = !session_ || !session_->Has(ConnectionRole::kControl, 0);
+  const bool alone = !session_ || !session_->connected();
   alone_s_ = alone ? alone_s_ + passed : 0;
   const double most = config_.options.dial_for.count();
   if (most == 0 || alone_s_ < most || refused_ || closing_) return;
@@ -273,6 +274,7 @@ void Client::Send(NodeId, Message message, std::int64_t, std::function<void()> d
 }
 
 void Client::Close(Seconds d) {
+  config_.options.dial_for = Seconds(0);  // what is over does not fail any more
   // Once the other side has ended the session nothing is left to wait for.
   loop_.RunUntil([this] { return !session_ || renewing_ || session_->idle(); }, d);
   closing_ = true;

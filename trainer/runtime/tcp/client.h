@@ -75,7 +75,7 @@ class Client final : public OnLoop<TcpClient>, public Session::Host {
   int failures_ = 0;      // of dials, in a row
   int young_ = 0;         // connections and sessions that ended soon, lately
   double whole_s_ = 0;    // for which no connection has been missing
-  double alone_s_ = 0;    // for which there has been none for messages
+  double alone_s_ = 0;    // for which the session has not been connected
   std::string failure_;   // of the last dial that failed
   std::string logged_;    // the failure that was recorded last
   std::minstd_rand random_{std::random_device{}()};
