@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -152,6 +153,7 @@ class Coordinator {
   struct Member {
     MemberState state = MemberState::kAbsent;
     std::uint64_t incarnation = 0;
+    std::deque<std::uint64_t> earlier;  // incarnations, the latest of them
     bool admitted = false;
     NodeStanding standing;         // but for `lost`, which its state says
     std::int32_t contributed = 0;  // the last round that this incarnation contributed to

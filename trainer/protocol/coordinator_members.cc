@@ -15,6 +15,7 @@ namespace spes::trainer {
 namespace {
 // For those whom a coordinator without patience knew before it began anew.
 constexpr sim::Time kWaitAfterRestart = std::chrono::minutes(1);
+constexpr std::size_t kEarlier = 16;  // of one node
 }  // namespace
 
 void Coordinator::On(NodeId from, const Join& m) {
@@ -29,13 +30,21 @@ void Coordinator::On(NodeId from, const Join& m) {
                               committed_round_ == 0 ? "begins at" : "is at", committed_round_));
   }
   Member& peer = member(from);
+  // Repeated, of what it is no more.
+  if (std::ranges::find(peer.earlier, m.incarnation) != peer.earlier.end()) return;
   const bool known = peer.state != MemberState::kAbsent && peer.state != MemberState::kLost &&
                      peer.state != MemberState::kMissing;
   if (known && peer.incarnation == m.incarnation) return;  // repeated
   if (known) Event(from, "lost", "began anew");
   StopWaiting(peer);
+  std::deque<std::uint64_t> earlier = std::move(peer.earlier);
+  if (peer.incarnation != 0 && peer.incarnation != m.incarnation) {
+    earlier.push_front(peer.incarnation);
+  }
+  if (earlier.size() > kEarlier) earlier.pop_back();
   NodeStanding standing = std::move(peer.standing);
   peer = {};
+  peer.earlier = std::move(earlier);
   peer.standing = std::move(standing);
   std::erase_if(for_next_, [from](const auto& each) { return each.first == from; });
   peer.state = MemberState::kIdle;

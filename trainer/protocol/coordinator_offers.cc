@@ -41,7 +41,7 @@ void Coordinator::On(NodeId from, Offer m) {
     Refuse(from, fault->reason, m.span.round, fault->detail);
     const bool again = fault->reason == RejectReason::kCorrupt && !late;
     if (again && ++peer.damaged < kMaxDamagedUploads) return;
-    last_rejection_ = fmt::format("node {}: {}", from, fault->detail);
+    if (!late) last_rejection_ = fmt::format("node {}: {}", from, fault->detail);
     if (config_.trust.on()) trust_.Refuse(from, fault->detail);
   }
   peer.standing.reset = fault && fault->reason == RejectReason::kNotFinite;

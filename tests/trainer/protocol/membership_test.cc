@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 
 #include "tests/trainer/protocol/cluster.h"
 
@@ -56,6 +57,57 @@ TEST(Membership, AnOwnerThatBeganAnewAfterContributingIsSentItsOwnExperts) {
   EXPECT_EQ(c.WorldValue(0), 1 + 2 * 4.5);
   EXPECT_EQ(c.WorldValue(3), 4 + 12);
   EXPECT_THAT(c.recorder.Events("lost"), ElementsAre("began anew"));
+}
+
+// It comes once more, late: a network may repeat what it carries.
+TEST(Membership, AJoinOfWhatAPeerWasBeforeItBeganAnewChangesNothing) {
+  Cluster c(2);
+  std::optional<Join> first;
+  c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
+    if (from == 1 && std::holds_alternative<Join>(m) && !first) {
+      first = std::get<Join>(m);
+      c.runtime.loop.After(milliseconds(100), [&c] {  // node 1's process begins anew
+        PeerConfig anew;
+        anew.node = 1;
+        anew.scenario_hash = "same";
+        anew.world_hash = WorldHash(c.published[0].world);
+        anew.step_time = [](std::int64_t) { return seconds(1); };
+        anew.incarnation = 2;
+        c.peers[1] = std::make_unique<Peer>(anew, *c.nodes[1], c.published[0].world,
+                                            c.runtime.endpoint(1), c.stop);
+        c.peers[1]->Start();
+      });
+      c.runtime.loop.After(milliseconds(3500), [&] { c.coordinator->OnMessage(1, *first); });
+    }
+    return from == 0 && std::holds_alternative<Offer>(m) ? seconds(2) : milliseconds(10);
+  };
+  c.Run();
+  EXPECT_TRUE(c.coordinator->finished());
+  EXPECT_THAT(c.recorder.Events("lost"), ElementsAre("began anew"));
+}
+
+// What was wrong with a result of an earlier round is not why there is none of this one.
+TEST(Membership, ADamagedResultThatIsLateIsNotWhatEndsTheNextRound) {
+  CoordinatorConfig config;
+  config.deadline = seconds(4);
+  Cluster c(2, config);
+  c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
+    auto* offer = std::get_if<Offer>(&m);
+    if (!offer || from != 1) return milliseconds(10);
+    ++offer->blocks[0].checksum;
+    return seconds(2);
+  };
+  c.runtime.loop.After(seconds(6), [&c] {
+    c.coordinator->OnLost(0, "silent");
+    c.coordinator->OnLost(1, "silent");
+  });
+  try {
+    c.Run();
+    FAIL();
+  } catch (const std::runtime_error& e) {
+    EXPECT_STREQ(e.what(), "round 2: no upload can be used; no peer is left");
+  }
+  EXPECT_THAT(c.recorder.Events("late"), ElementsAre("result of round 1"));
 }
 
 TEST(Membership, APeerThatWasGivenUpWronglyJoinsAgain) {
