@@ -11,7 +11,7 @@
 
 namespace spes::app {
 
-void Baselines::Begin(std::shared_ptr<const trainer::Dataset> dataset, int context,
+void Baselines::Begin(const std::shared_ptr<const trainer::Dataset>& dataset, int context,
                       trainer::ComputePool& pool) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   for (int d = 0; d < dataset->domains(); ++d) {

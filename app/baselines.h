@@ -14,7 +14,7 @@ namespace spes::app {
 // Computed behind everything else, in the pool.
 class Baselines {
  public:
-  void Begin(std::shared_ptr<const trainer::Dataset> dataset, int context,
+  void Begin(const std::shared_ptr<const trainer::Dataset>& dataset, int context,
              trainer::ComputePool& pool);
   void Wait();
   // Those that are done, with a note on the entropy of a synthetic language.

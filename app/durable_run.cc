@@ -42,7 +42,7 @@ std::string JournalFolder(const scenarios::Scenario& scenario) {
 
 OpenedJournal OpenJournal(const scenarios::Scenario& scenario, const std::string& folder,
                           const std::string& scenario_hash,
-                          std::shared_ptr<const trainer::BlockTable> table, bool go_on,
+                          const std::shared_ptr<const trainer::BlockTable>& table, bool go_on,
                           std::vector<std::string>& warnings) {
   OpenedJournal opened;
   opened.durability.run = RandomNumber();
@@ -62,7 +62,7 @@ OpenedJournal OpenJournal(const scenarios::Scenario& scenario, const std::string
                     "name another folder with output.journal",
                     folder, rounds.front()));
   }
-  opened.durability.resume = opened.journal->Newest(std::move(table), warnings);
+  opened.durability.resume = opened.journal->Newest(table, warnings);
   if (!opened.durability.resume) {
     throw std::invalid_argument(
         fmt::format("{}: holds a run of which no state is whole; remove it to begin anew", folder));

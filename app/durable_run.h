@@ -30,7 +30,7 @@ struct OpenedJournal {
 // when it cannot be used.
 OpenedJournal OpenJournal(const scenarios::Scenario& scenario, const std::string& folder,
                           const std::string& scenario_hash,
-                          std::shared_ptr<const trainer::BlockTable> table, bool go_on,
+                          const std::shared_ptr<const trainer::BlockTable>& table, bool go_on,
                           std::vector<std::string>& warnings);
 
 // The nodes of which the folder holds a state, ascending; none where it is not there.

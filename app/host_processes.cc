@@ -32,7 +32,7 @@ std::string FindProgram(const std::string& name) {
     const char* const path = std::getenv("PATH");
     std::istringstream folders(path == nullptr ? "" : path);
     for (std::string folder; std::getline(folders, folder, ':');) {
-      const std::string file = (folder.empty() ? "." : folder) + '/' + name;
+      std::string file = (folder.empty() ? "." : folder) + '/' + name;
       if (runs(file)) return file;
     }
   }
@@ -55,7 +55,7 @@ std::vector<std::string> Environment(
     for (const auto& [key, value] : added) replaced |= text.starts_with(key + '=');
     if (!replaced) words.push_back(text);
   }
-  for (const auto& [key, value] : added) words.push_back(key + '=' + value);
+  for (const auto& [key, value] : added) words.push_back(fmt::format("{}={}", key, value));
   return words;
 }
 

@@ -38,7 +38,7 @@ CoordinatorState Journal::Read(std::int32_t round, std::shared_ptr<const BlockTa
   return state;
 }
 
-std::optional<CoordinatorState> Journal::Newest(std::shared_ptr<const BlockTable> table,
+std::optional<CoordinatorState> Journal::Newest(const std::shared_ptr<const BlockTable>& table,
                                                 std::vector<std::string>& warnings) const {
   for (const std::int32_t round : Rounds()) {
     try {

@@ -43,7 +43,7 @@ class Journal {
   // no file is changed. Nothing where no file is whole: where Rounds() has some all the same, a run
   // must not begin anew over them without being told to. Throws as Read does on a whole file of
   // another model.
-  std::optional<CoordinatorState> Newest(std::shared_ptr<const BlockTable> table,
+  std::optional<CoordinatorState> Newest(const std::shared_ptr<const BlockTable>& table,
                                          std::vector<std::string>& warnings) const;
 
  private:

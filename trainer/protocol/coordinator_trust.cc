@@ -120,7 +120,7 @@ void Coordinator::Weigh(NodeId from) {
   }
   looked.undecided = !trust_.Takes(from, looked.evidence);
   if (looked.undecided) return;
-  AcceptLooked(from, std::move(looked_.extract(from).mapped()));
+  AcceptLooked(from, looked_.extract(from).mapped());
 }
 
 void Coordinator::AcceptLooked(NodeId from, const Looked& looked) {

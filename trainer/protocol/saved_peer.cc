@@ -88,7 +88,7 @@ StateBytes WriteSavedPeer(const SavedPeer& saved, const StateBytes& node, const 
   return out.Finish();
 }
 
-SavedPeer ReadSavedPeer(std::string_view text, std::shared_ptr<const BlockTable> table) {
+SavedPeer ReadSavedPeer(std::string_view text, const std::shared_ptr<const BlockTable>& table) {
   StateReader in(text);
   SavedPeer saved;
   auto join = TakeMessage<Join>(in, table);

@@ -37,6 +37,6 @@ StateBytes WriteSavedPeer(const SavedPeer& saved, const StateBytes& node, const 
 
 // Throws std::invalid_argument, one line, on a text that is no such state for this table; `node` is
 // not looked into, and needs the text.
-SavedPeer ReadSavedPeer(std::string_view text, std::shared_ptr<const BlockTable> table);
+SavedPeer ReadSavedPeer(std::string_view text, const std::shared_ptr<const BlockTable>& table);
 
 }  // namespace spes::trainer

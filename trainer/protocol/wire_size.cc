@@ -39,7 +39,7 @@ struct Fields {
     return Text(m.scenario_hash) + Text(m.world_hash) + 8 + 8 + 4 + Ids(m.held) + Ids(m.trains);
   }
   std::int64_t operator()(const Admit& m) const {
-    return Headers(m.blocks) + Order(m.order) + 8 + 1 + 2 * 8;
+    return Headers(m.blocks) + Order(m.order) + 8 + 1 + 8 + 8;
   }
   std::int64_t operator()(const Offer& m) const {
     return kSpan + 24 + kCount + kStep * static_cast<std::int64_t>(m.steps.size()) +
