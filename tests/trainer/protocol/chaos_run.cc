@@ -106,14 +106,19 @@ class ChaosRun {
   std::int32_t rounds() const { return ledger_.rounds(); }
 
  private:
-  // A coordinator without patience fails when it has lost everybody; whoever runs it begins it
-  // anew.
+  // A coordinator without patience fails when it has lost everybody, or all that the last one sends
+  // is damaged; whoever runs it begins it anew.
   bool Step() {
     try {
       return runtime_.loop.Step();
     } catch (const std::runtime_error& error) {
-      if (!std::string(error.what()).ends_with("no peer is left")) throw;
-      Trace(error.what());
+      constexpr int kDamagedUploads = 3;
+      const std::string what = error.what();
+      const bool damaged = what.find("no upload can be used") != std::string::npos &&
+                           what.ends_with("does not match") &&
+                           events("fault/corrupt") >= kDamagedUploads;
+      if (!what.ends_with("no peer is left") && !damaged) throw;
+      Trace(what);
       machines_->Strike({Now(), FaultKind::kCrash, kCoordinator, milliseconds(500), 1});
       return true;
     }
