@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "tests/trainer/protocol/cluster.h"
 
@@ -63,9 +64,10 @@ TEST(Membership, AnOwnerThatBeganAnewAfterContributingIsSentItsOwnExperts) {
 TEST(Membership, AJoinOfWhatAPeerWasBeforeItBeganAnewChangesNothing) {
   Cluster c(2);
   std::optional<Join> first;
+  bool once = true;
   c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
-    if (from == 1 && std::holds_alternative<Join>(m) && !first) {
-      first = std::get<Join>(m);
+    if (from == 1 && std::holds_alternative<Join>(m) && !first) first = std::get<Join>(m);
+    if (from == 1 && std::holds_alternative<Offer>(m) && std::exchange(once, false)) {
       c.runtime.loop.After(milliseconds(100), [&c] {  // node 1's process begins anew
         PeerConfig anew;
         anew.node = 1;
@@ -77,7 +79,7 @@ TEST(Membership, AJoinOfWhatAPeerWasBeforeItBeganAnewChangesNothing) {
                                             c.runtime.endpoint(1), c.stop);
         c.peers[1]->Start();
       });
-      c.runtime.loop.After(milliseconds(3500), [&] { c.coordinator->OnMessage(1, *first); });
+      c.runtime.loop.After(milliseconds(500), [&] { c.coordinator->OnMessage(1, *first); });
     }
     return from == 0 && std::holds_alternative<Offer>(m) ? seconds(2) : milliseconds(10);
   };
