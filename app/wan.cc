@@ -82,7 +82,7 @@ int WanCommand::Run() const {
   if (!scenario.network.exchange.coordinators.empty()) {
     throw std::invalid_argument("network.exchange.coordinators: wan knows one coordinator");
   }
-  if (only_.size() > 0 && command_.empty()) {
+  if (!only_.empty() && command_.empty()) {
     throw std::invalid_argument("--only: without a command behind -- there is nothing to restrict");
   }
   if (halt_on_failure_ && command_.empty()) {

@@ -228,8 +228,9 @@ std::shared_ptr<Session> Server::Begin(NodeId node, const Hello& hello) {
 
 // Sessions.
 
-void Server::EndSession(std::shared_ptr<Session> session, const std::string& why, bool lost,
-                        const std::optional<Bye>& bye) {
+// By value: whoever has it may end in here.
+void Server::EndSession(std::shared_ptr<Session> session,  // NOLINT
+                        const std::string& why, bool lost, const std::optional<Bye>& bye) {
   if (session->ended()) return;
   const NodeId node = session->node();
   roster_.Remove(*session);

@@ -62,7 +62,9 @@ void Session::WakeAll(ConnectionRole role) {
   ForEach(role, [](Connection& connection) { connection.Wake(); });
 }
 
-void Session::Attach(std::shared_ptr<Connection> connection, ConnectionRole role, int index) {
+// By value: whoever has it may end in here.
+void Session::Attach(std::shared_ptr<Connection> connection,  // NOLINT
+                     ConnectionRole role, int index) {
   if (const Link* old = LinkOf(role, index)) {
     old->connection->Close("", false);
     Detach(*old);
@@ -245,7 +247,7 @@ Inbox::Place Session::Find(Connection& connection, std::uint64_t transfer, std::
                            std::int64_t bytes) {
   const Link* link = LinkOf(connection);
   if (!link || ended_) return {};
-  const Inbox::Place place = inbox_.Find(transfer, offset, bytes, link->id);
+  Inbox::Place place = inbox_.Find(transfer, offset, bytes, link->id);
   if (place.instead_of) {
     const auto stale = std::ranges::find_if(
         links_, [&](const Link& each) { return each.id == *place.instead_of; });
