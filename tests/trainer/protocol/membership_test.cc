@@ -15,6 +15,20 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::ElementsAre;
 
+// Another process in the place of a node's.
+void BeginAnew(Cluster& c, NodeId node) {
+  const auto n = static_cast<std::size_t>(node);
+  PeerConfig anew;
+  anew.node = node;
+  anew.scenario_hash = "same";
+  anew.world_hash = WorldHash(c.published[0].world);
+  anew.step_time = [](std::int64_t) { return seconds(1); };
+  anew.incarnation = 2;
+  c.peers[n] = std::make_unique<Peer>(anew, *c.nodes[n], c.published[0].world,
+                                      c.runtime.endpoint(node), c.stop);
+  c.peers[n]->Start();
+}
+
 TEST(Membership, ALostNodeDoesNotBlockTheOthers) {
   Cluster c(3);
   c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
@@ -39,15 +53,7 @@ TEST(Membership, AnOwnerThatBeganAnewAfterContributingIsSentItsOwnExperts) {
       once = false;
       c.runtime.loop.After(milliseconds(100), [&c] {  // node 1's process begins anew
         c.nodes[1]->Change([](double& x) { x = -7; });
-        PeerConfig anew;
-        anew.node = 1;
-        anew.scenario_hash = "same";
-        anew.world_hash = WorldHash(c.published[0].world);
-        anew.step_time = [](std::int64_t) { return seconds(1); };
-        anew.incarnation = 2;
-        c.peers[1] = std::make_unique<Peer>(anew, *c.nodes[1], c.published[0].world,
-                                            c.runtime.endpoint(1), c.stop);
-        c.peers[1]->Start();
+        BeginAnew(c, 1);
       });
       return milliseconds(10);
     }
@@ -68,17 +74,7 @@ TEST(Membership, AJoinOfWhatAPeerWasBeforeItBeganAnewChangesNothing) {
   c.runtime.script = [&](NodeId from, NodeId, Message& m) -> sim::Time {
     if (from == 1 && std::holds_alternative<Join>(m) && !first) first = std::get<Join>(m);
     if (from == 1 && std::holds_alternative<Offer>(m) && std::exchange(once, false)) {
-      c.runtime.loop.After(milliseconds(100), [&c] {  // node 1's process begins anew
-        PeerConfig anew;
-        anew.node = 1;
-        anew.scenario_hash = "same";
-        anew.world_hash = WorldHash(c.published[0].world);
-        anew.step_time = [](std::int64_t) { return seconds(1); };
-        anew.incarnation = 2;
-        c.peers[1] = std::make_unique<Peer>(anew, *c.nodes[1], c.published[0].world,
-                                            c.runtime.endpoint(1), c.stop);
-        c.peers[1]->Start();
-      });
+      c.runtime.loop.After(milliseconds(100), [&c] { BeginAnew(c, 1); });
       c.runtime.loop.After(milliseconds(500), [&] { c.coordinator->OnMessage(1, *first); });
     }
     return from == 0 && std::holds_alternative<Offer>(m) ? seconds(2) : milliseconds(10);
