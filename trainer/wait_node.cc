@@ -74,7 +74,7 @@ class WaitNode final : public Node {
     StateWriter out;
     for (const BlockId id : trainable_) {
       const SharedBuffer& value = values_[static_cast<std::size_t>(id)];
-      out.Bytes({value->data(), static_cast<std::size_t>(value->bytes())}, value);
+      out.Bytes(value->as<std::byte>(), value);
     }
     return out.Finish();
   }

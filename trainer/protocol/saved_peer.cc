@@ -20,7 +20,7 @@ void PutBuffers(StateWriter& out, const Buffers& buffers) {
   out.Number<std::uint64_t>(buffers.size());
   for (const auto& [id, buffer] : buffers) {
     out.Number(id);
-    out.Bytes({buffer->data(), static_cast<std::size_t>(buffer->bytes())}, buffer);
+    out.Bytes(buffer->template as<std::byte>(), buffer);
   }
 }
 

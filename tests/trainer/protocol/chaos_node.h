@@ -118,9 +118,7 @@ class ChaosNode final : public Node {
 
   StateBytes Save() const override {
     StateWriter out;
-    const auto put = [&out](const Buffer& b) {
-      out.Bytes({b.data(), static_cast<std::size_t>(b.bytes())});
-    };
+    const auto put = [&out](const Buffer& b) { out.Bytes(b.as<std::byte>()); };
     const auto put_moments = [&](const std::map<BlockId, Moments>& all) {
       out.Number<std::uint64_t>(all.size());
       for (const auto& [id, m] : all) {

@@ -119,7 +119,7 @@ class FakeNode final : public Node {
     out.Number<std::uint64_t>(trained_steps.size());
     for (const BlockId id : trainable_) {
       const Buffer& value = *Value(id);
-      out.Bytes({value.data(), static_cast<std::size_t>(value.bytes())});
+      out.Bytes(value.as<std::byte>());
     }
     return out.Finish();
   }
