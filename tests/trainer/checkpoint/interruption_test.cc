@@ -104,6 +104,7 @@ TEST_P(Interruption, AKilledProcessLeavesTheLastRoundThatItReportedOrTheNext) {
   std::mt19937 random(1);
   const std::string at = folder_.Path("s");
   std::int32_t newest_round = 0;
+  std::size_t there = 0;
   // On a busy machine a child may get nowhere before it is killed.
   for (int kills = 0; kills < 30 || (newest_round <= 5 && kills < 1000); ++kills) {
     SCOPED_TRACE(kills);
@@ -127,7 +128,9 @@ TEST_P(Interruption, AKilledProcessLeavesTheLastRoundThatItReportedOrTheNext) {
     if (!newest) continue;
     EXPECT_GE(newest->round, reported);
     EXPECT_LE(newest->round, reported + 1);
-    EXPECT_LE(store->Rounds().size(), 3u);
+    // One that is killed before it clears up leaves one more; whoever has reported has cleared up.
+    EXPECT_LE(store->Rounds().size(), reported > newest_round ? 3 : there + 1);
+    there = store->Rounds().size();
     newest_round = newest->round;
   }
   EXPECT_GT(newest_round, 5);
