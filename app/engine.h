@@ -34,6 +34,8 @@ class Engine {
   // What its connection has seen; nothing where there is none to see: in simulation, and of a node
   // inside this process.
   virtual std::optional<trainer::TcpNodeStatus> ConnectionOf(int node) const = 0;
+  // See Runtime::Work.
+  virtual void Work(const std::function<void()>& work) { work(); }
   // Wall time that virtual time stood still for real work.
   virtual double waited_for_work_s() const = 0;
 };

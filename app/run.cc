@@ -299,7 +299,9 @@ void RunOfScenario::OnPublished(const trainer::PublishedRound& published) {
 }
 
 void RunOfScenario::Save(const trainer::PublishedRound& published) {
-  trainer::SaveWorld(published.world, WorldMetadata(scenario_, published), paths_.world);
+  engine_->Work([&] {
+    trainer::SaveWorld(published.world, WorldMetadata(scenario_, published), paths_.world);
+  });
   saved_ = published.round;
   recorder_->Record(analysis::EventRecord{published.virtual_s, trainer::kCoordinator, "world saved",
                                           paths_.world});

@@ -98,8 +98,10 @@ TcpCoordinator::~TcpCoordinator() = default;
 void TcpCoordinator::AddNode(const scenarios::Scenario& scenario, const ServeSetup& setup,
                              const trainer::World& world, const trainer::Dataset& dataset, int node,
                              const NodeStates& states) {
-  nodes_.push_back(MakeNode(scenario, world, dataset, allocation_, node, nullptr, on_devices_,
-                            WaitSeconds(scenario, node)));
+  server_->Work([&] {  // a large model takes its time
+    nodes_.push_back(MakeNode(scenario, world, dataset, allocation_, node, nullptr, on_devices_,
+                              WaitSeconds(scenario, node)));
+  });
   trainer::PeerStore* store = nullptr;
   if (!states.folder.empty()) {
     stores_.push_back(OpenNodeStore(states, node));

@@ -46,6 +46,7 @@ class TcpCoordinator final : public Engine {
   // Of the rounds that are done.
   std::int64_t steps_done() const override { return coordinator_->step() * allocation_.nodes(); }
   std::optional<trainer::TcpNodeStatus> ConnectionOf(int node) const override;
+  void Work(const std::function<void()>& work) override { server_->Work(work); }
   double waited_for_work_s() const override { return 0; }
 
   // HOST:PORT where it listens.

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
-#include <future>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -43,15 +42,6 @@ constexpr trainer::Seconds kFarewell{10};  // for what is still on its way at th
 // The node that this folder holds a state of, and no other; nothing where it holds several or none.
 std::optional<int> OnlyNodeIn(const std::vector<int>& kept) {
   return kept.size() == 1 ? std::optional(kept.front()) : std::nullopt;
-}
-
-// `work` on a thread of its own, and signs of life meanwhile: a large model takes its time.
-void WhileConnected(trainer::TcpClient& client, std::function<void()> work) {
-  std::future<void> done = std::async(std::launch::async, std::move(work));
-  client.Run(
-      [&done] { return done.wait_for(std::chrono::seconds(0)) == std::future_status::ready; },
-      [] {});
-  done.get();
 }
 
 // From any thread, for the display of one.
@@ -127,7 +117,7 @@ int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events
                              folder, fmt::join(kept, ", "), id));
   }
   std::unique_ptr<trainer::Node> node;
-  WhileConnected(*client, [&] {
+  client->Work([&] {  // a large model takes its time
     node = MakeNode(scenario, world, *dataset, allocation, id, nullptr, nullptr,
                     WaitSeconds(scenario, id));
   });
@@ -147,8 +137,6 @@ int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events
     ~PoolEnd() { pool.reset(); }
   } pool_end{pool};
   try {
-    WhileConnected(*client, [&peer] { peer.TakeUp(); });
-    damaged.Say(display);
     client->Connect([&peer](trainer::NodeId, const trainer::Message& m) { peer.OnMessage(m); },
                     [&peer, &display](const std::string& why) {
                       display.Say("joining again", why, "joining again: " + why);

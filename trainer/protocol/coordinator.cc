@@ -207,9 +207,6 @@ void Coordinator::CloseRound() {
   if (deadline_timer_) runtime_.Cancel(*std::exchange(deadline_timer_, std::nullopt));
   LeaveUntried();
   EndTrust();
-  for (NodeId node = 0; node < allocation_.nodes(); ++node) {
-    if (!settled_[static_cast<std::size_t>(node)]) reduction_->Exclude(node);
-  }
   // On another thread: it reads what does not change while the round is closing.
   //   S = Σ w_n S_n / Σ w_n; expert e = the mean over its trainers, its owner's copy;
   //   then w_i += α_t · mean_j(w_j − w_i).
@@ -229,6 +226,9 @@ void Coordinator::CloseRound() {
       std::make_shared<CoordinatorState>(config_.journal ? StateNow() : CoordinatorState());
   runtime_.Compute(
       [this, update, alpha, state] {
+        for (NodeId node = 0; node < allocation_.nodes(); ++node) {
+          if (!settled_[static_cast<std::size_t>(node)]) reduction_->Exclude(node);
+        }
         *update = updater_.Update(published_.world, reduction_->Finish(order_.span.round),
                                   order_.span.round, order_.span.last_step(), alpha);
         if (!config_.journal) return;

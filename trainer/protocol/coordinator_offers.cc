@@ -34,8 +34,11 @@ void Coordinator::On(NodeId from, Offer m) {
                   fmt::format("no result of round {} is awaited from it", m.span.round));
   }
   peer.up_bytes += bytes;
-  auto fault = DecodeOffer(config_.offered, peer.ordered, *table_, m);
-  if (!fault) fault = CheckOffer(m, peer.ordered, config_.tokens_per_step, *table_);
+  std::optional<OfferFault> fault;
+  runtime_.Work([&] {
+    fault = DecodeOffer(config_.offered, peer.ordered, *table_, m);
+    if (!fault) fault = CheckOffer(m, peer.ordered, config_.tokens_per_step, *table_);
+  });
   const bool late = closing_ || !reduction_ || m.span.round != order_.span.round;
   if (fault) {
     Refuse(from, fault->reason, m.span.round, fault->detail);
@@ -62,7 +65,7 @@ void Coordinator::On(NodeId from, Offer m) {
   if (fault) {
     settled_[static_cast<std::size_t>(from)] = true;
     ++log_.record.rejected;
-    reduction_->Exclude(from);
+    runtime_.Work([&] { reduction_->Exclude(from); });
   } else {
     Take(from, std::move(m));
   }
@@ -101,8 +104,10 @@ void Coordinator::Accept(NodeId from, const Offer& m, std::span<const double> sq
     if (block.code) decoded_bytes_ += table_->Bytes(block.id);
   }
   const double late = static_cast<double>(order_.span.round - m.span.round);
-  reduction_->Add(from, std::move(blocks), static_cast<double>(m.tokens),
-                  std::pow(1 + late, -config_.staleness_power));
+  runtime_.Work([&] {
+    reduction_->Add(from, std::move(blocks), static_cast<double>(m.tokens),
+                    std::pow(1 + late, -config_.staleness_power));
+  });
 }
 
 // Whether somebody who is not here, and whose result is not settled, would be let in.

@@ -18,14 +18,16 @@ namespace spes::trainer {
 void Coordinator::Take(NodeId from, Offer m) {
   const bool gradients = config_.update.gradients.has_value();
   std::vector<double> squares;
-  if (!gradients) {
-    squares = SquaredMoves(m, published_.world);
-  } else if (config_.trust.norm_bound > 0) {
-    for (const OfferedBlock& block : m.blocks) {
-      squares.push_back(
-          SquaredNorm(table_->dtype(), block.data->data(), (*table_)[block.id].buffer_elements));
+  runtime_.Work([&] {
+    if (!gradients) {
+      squares = SquaredMoves(m, published_.world);
+    } else if (config_.trust.norm_bound > 0) {
+      for (const OfferedBlock& block : m.blocks) {
+        squares.push_back(
+            SquaredNorm(table_->dtype(), block.data->data(), (*table_)[block.id].buffer_elements));
+      }
     }
-  }
+  });
   if (!config_.trust.on()) {
     member(from).contributed = order_.span.round;
     return Accept(from, m, squares);
@@ -150,7 +152,7 @@ void Coordinator::JudgeUndecided() {
     settled_[static_cast<std::size_t>(node)] = true;
     ++log_.record.rejected;
     distrusted_ = true;
-    reduction_->Exclude(node);
+    runtime_.Work([this, node = node] { reduction_->Exclude(node); });
     last_rejection_ = fmt::format("node {}: {}", node, fault);
     Event(node, "distrusted", fault);
     Member& peer = member(node);

@@ -62,19 +62,8 @@ Peer::Peer(PeerConfig config, Node& node, const World& start, Runtime& runtime,
   if (Poisons()) start_ = base_;
 }
 
-void Peer::TakeUp() {
-  taken_up_ = true;
-  if (!config_.store) return;
-  const std::vector<std::int32_t> rounds = config_.store->Rounds();
-  if (rounds.empty()) {
-    Keep(Snapshot(), {});
-  } else {
-    Restore(rounds.front());
-  }
-}
-
 void Peer::Start() {
-  if (!taken_up_) TakeUp();
+  runtime_.Work([this] { TakeUp(); });  // a large state takes its time
   Send(MakeJoin());
 }
 
@@ -191,8 +180,9 @@ sim::Time Peer::StepsTime(std::int64_t first_step, int steps,
   return charged;
 }
 
-TrainResult Peer::Train(std::int64_t first_step, int steps, const std::vector<double>& step_end_s) {
-  double measured_s = step_end_s.empty() ? sim::ToSeconds(runtime_.Now()) : 0;
+TrainResult Peer::Train(std::int64_t first_step, int steps, double start_s,
+                        const std::vector<double>& step_end_s) {
+  double measured_s = start_s;
   TrainResult result = node_.TrainSteps(first_step, steps, stop_);
   for (std::size_t i = 0; i < result.steps.size(); ++i) {
     measured_s += result.steps[i].wall_s;
@@ -249,7 +239,8 @@ void Peer::BeginRound(RoundOrder order) {
   for (const BlockId id : trains_) ReferTo(id, nullptr);
   auto work = [this, offer, ahead, done, keep, order = order_, saved = Snapshot(),
                skip = std::exchange(skip_, 0), adopt = std::exchange(adopt_, {}),
-               reset = std::exchange(reset_, {}), step_end_s = std::move(step_end_s)]() mutable {
+               reset = std::exchange(reset_, {}), start_s = sim::ToSeconds(runtime_.Now()),
+               step_end_s = std::move(step_end_s)]() mutable {
     if (skip > 0) node_.SkipSteps(skip);
     if (!reset.empty()) node_.ResetOptimizer(reset);
     if (order.trains) {
@@ -257,7 +248,8 @@ void Peer::BeginRound(RoundOrder order) {
       residuals_.KeepOnly(*order.trains);
     }
     node_.Apply(adopt, keep);
-    TrainResult result = Train(order.span.first_step + done, order.span.steps - done, step_end_s);
+    TrainResult result =
+        Train(order.span.first_step + done, order.span.steps - done, start_s, step_end_s);
     if (ahead) {
       offer->steps = std::move(ahead->result.steps);
       result.routing.Add(ahead->result.routing);
@@ -346,7 +338,7 @@ void Peer::TrainAhead() {
   ahead_->compute_s = sim::ToSeconds(charged);
   runtime_.Compute(
       [this, ahead = ahead_, step_end_s = std::move(step_end_s)] {
-        ahead->result = Train(ahead->first_step, ahead->steps, step_end_s);
+        ahead->result = Train(ahead->first_step, ahead->steps, ahead->start_s, step_end_s);
       },
       charged,
       [this] {

@@ -62,11 +62,8 @@ class Peer {
   Peer(PeerConfig config, Node& node, const World& start, Runtime& runtime,
        const std::atomic<bool>& stop);
 
-  // Takes up what the store has, if anything; otherwise keeps what the node begins with. Once, on
-  // any thread: a large state takes its time. Throws NotOfThisRun, one line, when what is there is
-  // of another scenario.
-  void TakeUp();
-  // Joins. Takes up first, unless that has been done.
+  // Takes up what the store has, if anything; otherwise keeps what the node begins with. Joins.
+  // Throws NotOfThisRun, one line, when what is there is of another scenario.
   void Start();
 
   // From the coordinator. Throws NotOfThisRun when it refuses this peer for good.
@@ -97,11 +94,13 @@ class Peer {
   void AdoptOffered(const Update& m);
   sim::Time StepsTime(std::int64_t first_step, int steps, std::vector<double>& step_end_s) const;
   sim::Time CodingTime(std::int64_t bytes) const;
-  TrainResult Train(std::int64_t first_step, int steps, const std::vector<double>& step_end_s);
+  TrainResult Train(std::int64_t first_step, int steps, double start_s,
+                    const std::vector<double>& step_end_s);
   void Fill(Offer& offer, const RoundOrder& order);
   bool Poisons() const { return config_.poison.kind != PoisonKind::kNone; }
   std::vector<BlockId> AskedBlocks(const RoundOrder& order) const;
   // In peer_restore.cc.
+  void TakeUp();
   void ReferTo(BlockId id, SharedBuffer value);
   SavedPeer Snapshot() const;
   void Keep(SavedPeer saved, const Offer& offer);
@@ -137,7 +136,6 @@ class Peer {
   std::int64_t skip_ = 0;        // steps whose data the next computation leaves out
   std::int32_t trained_ = 0;     // the last round that is trained
   bool owes_ahead_ = false;      // restored without the steps that it had trained ahead
-  bool taken_up_ = false;        // what the store has
   bool anew_ = false;            // begins anew once the computation under way is done
   std::vector<Version> held_;    // [block]: the published value it goes on with, −1: none
   // [block]: what the node refers to; null where it trains. Empty where no state has to have it.

@@ -13,6 +13,16 @@ void Peer::ReferTo(BlockId id, SharedBuffer value) {
   if (!refers_.empty()) refers_[static_cast<std::size_t>(id)] = std::move(value);
 }
 
+void Peer::TakeUp() {
+  if (!config_.store) return;
+  const std::vector<std::int32_t> rounds = config_.store->Rounds();
+  if (rounds.empty()) {
+    Keep(Snapshot(), {});
+  } else {
+    Restore(rounds.front());
+  }
+}
+
 // What does not change while a computation runs; Keep adds what the computation makes.
 SavedPeer Peer::Snapshot() const {
   SavedPeer saved;

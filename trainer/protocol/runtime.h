@@ -36,6 +36,11 @@ class Runtime {
   // instead of `done`.
   virtual void Compute(std::function<void()> work, sim::Time charged,
                        std::function<void()> done) = 0;
+
+  // Runs `work` to its end before it returns, perhaps on another thread: what takes long without
+  // being worth a state of its own goes here, so that connections give signs of life meanwhile. No
+  // call-back comes within, and `work` calls nothing of the runtime's.
+  virtual void Work(const std::function<void()>& work) { work(); }
 };
 
 }  // namespace spes::trainer

@@ -28,6 +28,7 @@ class LocalHub::Endpoint final : public Runtime {
   void Compute(std::function<void()> work, sim::Time charged, std::function<void()> done) override {
     hub_.outside_.Compute(std::move(work), charged, std::move(done));
   }
+  void Work(const std::function<void()>& work) override { hub_.outside_.Work(work); }
 
  private:
   LocalHub& hub_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <exception>
+#include <future>
 #include <utility>
 
 namespace spes::trainer {
@@ -41,11 +42,15 @@ Runtime::TimerId Loop::After(sim::Time d, std::function<void()> f) {
           .first->second;
   timer.expires_after(std::min<sim::Time>(d, kLongest));
   timer.async_wait([this, id, f = std::move(f)](const asio::error_code&) {
-    if (timers_.erase(id) == 0) return;  // cancelled
-    f();
+    if (works_) return Call([this, id, f] { OnTimer(id, f); });
+    OnTimer(id, f);
     Called();
   });
   return id;
+}
+
+void Loop::OnTimer(Runtime::TimerId id, const std::function<void()>& f) {
+  if (timers_.erase(id) > 0) f();  // otherwise it has been cancelled
 }
 
 void Loop::Compute(std::function<void()> work, sim::Time charged, std::function<void()> done) {
@@ -68,16 +73,44 @@ void Loop::Compute(std::function<void()> work, sim::Time charged, std::function<
   });
 }
 
+// The thread that runs the loop goes on with everything but call-backs.
+void Loop::Work(const std::function<void()>& work) {
+  std::atomic<bool> over = false;
+  const auto at_end = [&] {
+    over = true;
+    asio::post(io_, [] {});
+  };
+  std::future<void> result = std::async(std::launch::async, [&] {
+    const std::shared_ptr<void> end(nullptr, [&](void*) { at_end(); });
+    work();
+  });
+  {
+    works_ = true;
+    const std::shared_ptr<void> end(nullptr, [this](void*) { works_ = false; });
+    while (!over) io_.run_one();
+  }
+  AskForDrain();
+  result.get();
+}
+
 void Loop::Call(std::function<void()> f) {
   calls_.push_back(std::move(f));
-  if (calls_.size() == 1) asio::post(io_, [this] { Drain(); });
+  AskForDrain();
+}
+
+void Loop::AskForDrain() {
+  if (drains_ || works_ || calls_.empty()) return;
+  drains_ = true;
+  asio::post(io_, [this] { Drain(); });
 }
 
 // One call for each event of the loop, so that an exception loses nothing.
 void Loop::Drain() {
+  drains_ = false;
+  if (works_) return;
   const std::function<void()> f = std::move(calls_.front());
   calls_.pop_front();
-  if (!calls_.empty()) asio::post(io_, [this] { Drain(); });
+  AskForDrain();
   f();
   Called();
 }
@@ -97,7 +130,7 @@ void Loop::Tick() {
     last_tick_ = now;
     if (on_tick_) on_tick_(std::min(passed, 1.0));
     Called();
-    if (user_tick_) user_tick_();
+    if (user_tick_ && !works_) user_tick_();
   });
 }
 

@@ -34,6 +34,7 @@ class Loop {
   Runtime::TimerId After(sim::Time d, std::function<void()> f);
   void Cancel(Runtime::TimerId id) { timers_.erase(id); }
   void Compute(std::function<void()> work, sim::Time charged, std::function<void()> done);
+  void Work(const std::function<void()>& work);
 
   // A call-back of the protocol's: later, one after the other, in this order.
   void Call(std::function<void()> f);
@@ -58,7 +59,9 @@ class Loop {
     asio::io_context* io;
   };
 
+  void OnTimer(Runtime::TimerId id, const std::function<void()>& f);
   void Tick();
+  void AskForDrain();
   void Drain();
   void Called();
 
@@ -71,6 +74,8 @@ class Loop {
   Runtime::TimerId last_timer_ = 0;
   std::map<Runtime::TimerId, asio::steady_timer> timers_;
   std::deque<std::function<void()>> calls_;
+  bool drains_ = false;  // Drain has been asked for
+  bool works_ = false;   // within Work
   std::function<void()> between_;
   std::function<void(double)> on_tick_;
   asio::steady_timer tick_;
@@ -95,6 +100,7 @@ class OnLoop : public Base {
   void Compute(std::function<void()> work, sim::Time charged, std::function<void()> done) override {
     loop_.Compute(std::move(work), charged, std::move(done));
   }
+  void Work(const std::function<void()>& work) override { loop_.Work(work); }
   void Run(const std::function<bool()>& until, const std::function<void()>& tick) override {
     loop_.Run(until, tick);
   }

@@ -67,6 +67,46 @@ TEST(Loop, CallsAreInOrderAndNotNested) {
   EXPECT_THAT(ran, ElementsAre(0, 1, 2, 10, 11, 12));
 }
 
+// Everything but call-backs goes on while the thread of the loop waits for work.
+TEST(Loop, NoCallBackComesWhileWorkIsWaitedFor) {
+  ComputePool pool(1);
+  Loop loop(pool);
+  std::vector<int> ran;
+  std::promise<void> passed;
+  int ticks = 0;
+  loop.OnTick([&](double) {
+    if (++ticks == 3) passed.set_value();
+  });
+  loop.Call([&] {
+    loop.Call([&] { ran.push_back(3); });
+    loop.After(milliseconds(0), [&] { ran.push_back(4); });
+    const auto cancelled = loop.After(milliseconds(0), [&] { ran.push_back(9); });
+    loop.Compute([] {}, sim::Time{0}, [&] { ran.push_back(5); });
+    ran.push_back(1);
+    loop.Work([&] { passed.get_future().wait(); });  // as long as that: signs of life are given
+    ran.push_back(2);
+    loop.Cancel(cancelled);
+  });
+  loop.Run([&] { return ran.size() == 5; }, [&] { EXPECT_GE(ran.size(), 2u); });
+  EXPECT_THAT(ran, ElementsAre(1, 2, 3, 4, 5));
+}
+
+TEST(Loop, AnExceptionOfWorkIsTheCallers) {
+  ComputePool pool(1);
+  Loop loop(pool);
+  bool caught = false, later = false;
+  loop.Call([&] {
+    loop.Call([&] { later = true; });
+    try {
+      loop.Work([] { throw std::runtime_error("a full disk"); });
+    } catch (const std::runtime_error& error) {
+      caught = std::string(error.what()) == "a full disk";
+    }
+  });
+  loop.Run([&] { return later; }, {});
+  EXPECT_TRUE(caught);
+}
+
 TEST(Loop, WorkIsDoneElsewhereAndReportedHereOnceItsTimeHasPassed) {
   ComputePool pool(2);
   Loop loop(pool);
