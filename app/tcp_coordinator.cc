@@ -68,6 +68,7 @@ TcpCoordinator::TcpCoordinator(const scenarios::Scenario& scenario, const ServeS
   config.run = durability.run;
   config.scenario_hash = setup.identity.hash;
   config.journal = durability.journal;
+  config.decode_memory = [this] { return server_->DecodeMemory(); };
   config.on_quarantine = [this](trainer::NodeId node, const std::string& reason) {
     server_->Ban(node, reason);
   };

@@ -63,6 +63,8 @@ struct CoordinatorConfig {
   std::int64_t tokens_per_step = std::int64_t{1} << 30;
   OrphanRule orphans = OrphanRule::kFrozen;
   CodecConfig offered = {};  // how peers code what they send
+  // For each offer that has come as codes: where they are read into. Empty: ordinary memory.
+  std::function<Allocate()> decode_memory = {};
   // Writes down what would be needed to go on after a round, before anyone is told of it; on the
   // thread of the reduction. Throws when it cannot: the run ends then. Empty: nothing is kept.
   std::function<void(const CoordinatorState&)> journal = {};

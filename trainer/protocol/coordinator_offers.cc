@@ -36,7 +36,8 @@ void Coordinator::On(NodeId from, Offer m) {
   peer.up_bytes += bytes;
   std::optional<OfferFault> fault;
   runtime_.Work([&] {
-    fault = DecodeOffer(config_.offered, peer.ordered, *table_, m);
+    fault = DecodeOffer(config_.offered, peer.ordered, *table_, m,
+                        config_.decode_memory ? config_.decode_memory() : Allocate());
     if (!fault) fault = CheckOffer(m, peer.ordered, config_.tokens_per_step, *table_);
   });
   const bool late = closing_ || !reduction_ || m.span.round != order_.span.round;
@@ -101,7 +102,7 @@ void Coordinator::Accept(NodeId from, const Offer& m, std::span<const double> sq
   std::vector<NodeBlock> blocks;
   for (const OfferedBlock& block : m.blocks) {
     blocks.push_back({block.id, block.data, block.moments});
-    if (block.code) decoded_bytes_ += table_->Bytes(block.id);
+    if (!IsPlain(config_.offered)) decoded_bytes_ += table_->Bytes(block.id);
   }
   const double late = static_cast<double>(order_.span.round - m.span.round);
   runtime_.Work([&] {

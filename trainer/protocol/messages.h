@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trainer/node.h"
+#include "trainer/sync/shared_code.h"
 #include "trainer/sync/world.h"
 
 namespace spes::trainer {
@@ -54,10 +55,8 @@ struct Join {
   std::vector<BlockId> trains = {};  // from its last order on; empty: as the first round has it
 };
 
-// What goes over the wire in place of a block's values; see trainer/sync/codec.h. Null: the values.
-using SharedCode = std::shared_ptr<const std::string>;
-
-// A block's published value. With a code, `data` is what the code is read back as: within one
+// A block's published value. With a code (trainer/sync/codec.h), that is what goes over the wire in
+// place of the values, and `data` is what it is read back as: within one
 // process nobody has to decode it; over a wire it is null and the receiver does.
 struct SentBlock {
   BlockId id = 0;

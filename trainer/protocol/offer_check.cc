@@ -102,7 +102,8 @@ bool IsOfModel(const Offer& offer, const BlockTable& table) {
 }
 
 std::optional<OfferFault> DecodeOffer(const CodecConfig& codec, const OrderedOffer& ordered,
-                                      const BlockTable& table, Offer& offer) {
+                                      const BlockTable& table, Offer& offer,
+                                      const Allocate& allocate) {
   for (OfferedBlock& block : offer.blocks) {
     if (block.data || !block.code) continue;
     const auto found = std::lower_bound(ordered.blocks.begin(), ordered.blocks.end(), block.id);
@@ -111,7 +112,8 @@ std::optional<OfferFault> DecodeOffer(const CodecConfig& codec, const OrderedOff
     const auto k = static_cast<std::size_t>(found - ordered.blocks.begin());
     try {
       block.data = Decode(codec, table.dtype(), table[block.id], *block.code,
-                          ordered.base.empty() ? nullptr : ordered.base[k].get());
+                          ordered.base.empty() ? nullptr : ordered.base[k].get(), allocate);
+      block.code.reset();
     } catch (const std::invalid_argument& error) {
       return Unexpected(error.what());
     }

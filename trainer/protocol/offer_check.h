@@ -25,9 +25,11 @@ struct OrderedOffer {
   std::vector<SharedBuffer> base = {};
 };
 
-// Reads what has come over a wire as codes, if anything. Why they cannot be read, if so.
+// Reads what has come over a wire as codes, if anything, into memory of `allocate`; each code is
+// let go of. Why they cannot be read, if so.
 std::optional<OfferFault> DecodeOffer(const CodecConfig& codec, const OrderedOffer& ordered,
-                                      const BlockTable& table, Offer& offer);
+                                      const BlockTable& table, Offer& offer,
+                                      const Allocate& allocate = {});
 
 // Why an offer cannot be used, if so: it is not what was ordered (span, blocks, moments exactly of
 // those whose moments were asked for), its sizes are not the table's, its counts cannot be those of

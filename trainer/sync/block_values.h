@@ -73,8 +73,9 @@ inline bool SameValues(const BlockSpec& block, DType dtype, const Buffer& a, con
 }
 
 // Without what lies in the padding.
-inline SharedBuffer CopyOfParts(const BlockSpec& block, DType dtype, const Buffer& buffer) {
-  auto copy = std::make_shared<Buffer>(buffer.bytes());
+inline SharedBuffer CopyOfParts(const BlockSpec& block, DType dtype, const Buffer& buffer,
+                                const Allocate& allocate = {}) {
+  auto copy = std::make_shared<Buffer>(Allocated(allocate, buffer.bytes()));
   ForEachPartBytes(block, dtype, [&](std::int64_t at, std::size_t bytes) {
     std::memcpy(copy->data() + at, buffer.data() + at, bytes);
   });

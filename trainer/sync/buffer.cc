@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <stdexcept>
 #include <utility>
 
 namespace spes::trainer {
@@ -32,6 +33,13 @@ Buffer Buffer::Clone() const {
   Buffer copy(bytes_);
   std::memcpy(copy.data(), data(), static_cast<std::size_t>(bytes_));
   return copy;
+}
+
+Buffer Allocated(const Allocate& allocate, std::int64_t bytes) {
+  if (!allocate) return Buffer(bytes);
+  Buffer buffer = allocate(bytes);
+  if (buffer.bytes() != bytes) throw std::logic_error("memory of another size than asked for");
+  return buffer;
 }
 
 }  // namespace spes::trainer

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -47,6 +48,10 @@ class Buffer {
   std::unique_ptr<std::byte, Free> data_;
   std::int64_t bytes_ = 0;
 };
+
+// Memory that somebody else has: `bytes` zeroed ones. Empty: the C library's heap.
+using Allocate = std::function<Buffer(std::int64_t bytes)>;
+Buffer Allocated(const Allocate& allocate, std::int64_t bytes);
 
 // A published value: never written again, shared by everyone who holds it.
 using SharedBuffer = std::shared_ptr<const Buffer>;

@@ -225,12 +225,12 @@ CodedBlock Encode(const CodecConfig& config, DType dtype, const BlockSpec& block
   } else if (config.zstd > 0 && !nothing) {
     body = Compress(config.zstd, BodyWidth(config.kind, dtype), body);
   }
-  coded.code = std::make_shared<const std::string>(std::move(body));
+  coded.code = MakeCode(std::move(body));
   return coded;
 }
 
 SharedBuffer Decode(const CodecConfig& config, DType dtype, const BlockSpec& block,
-                    std::string_view code, const Buffer* base) {
+                    std::string_view code, const Buffer* base, const Allocate& allocate) {
   if (config.differences) RequireSize(block, dtype, base, "the base");
   const std::int64_t bytes = ElementBytes(dtype);
   const bool nothing = block.elements == 0;
@@ -238,8 +238,8 @@ SharedBuffer Decode(const CodecConfig& config, DType dtype, const BlockSpec& blo
     throw std::invalid_argument(
         fmt::format("a block of {} values has a code of {} bytes", block.elements, code.size()));
   }
-  if (code.empty() && !nothing) return CopyOfParts(block, dtype, *base);
-  auto decoded = std::make_shared<Buffer>(block.buffer_elements * bytes);
+  if (code.empty() && !nothing) return CopyOfParts(block, dtype, *base, allocate);
+  auto decoded = std::make_shared<Buffer>(Allocated(allocate, block.buffer_elements * bytes));
   if (nothing) return decoded;
   std::string inflated;
   if (config.zstd > 0) {

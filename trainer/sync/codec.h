@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "trainer/sync/block_table.h"
+#include "trainer/sync/shared_code.h"
 
 namespace spes::trainer {
 
@@ -58,7 +59,7 @@ std::int64_t LargestCode(const CodecConfig& config, DType dtype, const BlockSpec
 
 // A block's code and what it is read back as.
 struct CodedBlock {
-  std::shared_ptr<const std::string> code;
+  SharedCode code;
   SharedBuffer decoded;
 };
 
@@ -81,8 +82,9 @@ CodedBlock Encode(const CodecConfig& config, DType dtype, const BlockSpec& block
                   const SharedBuffer& value, const Buffer* base, Buffer* residual);
 
 // What Encode read back. Throws std::invalid_argument, one line, on a text that is no such code:
-// never reads or allocates beyond what the block's size allows, whatever the text.
+// never reads or allocates beyond what the block's size allows, whatever the text. What it returns
+// lies in memory of `allocate`.
 SharedBuffer Decode(const CodecConfig& config, DType dtype, const BlockSpec& block,
-                    std::string_view code, const Buffer* base);
+                    std::string_view code, const Buffer* base, const Allocate& allocate = {});
 
 }  // namespace spes::trainer

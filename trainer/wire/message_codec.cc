@@ -45,10 +45,9 @@ class Placement {
   template <class Block>
   void Place(Block& block, const BlockContent& content) {
     if (content.code_bytes) {
-      const auto code =
-          std::make_shared<std::string>(static_cast<std::size_t>(*content.code_bytes), '\0');
-      if (!code->empty()) payload_.push_back(std::as_writable_bytes(std::span(*code)));
-      block.code = code;
+      const auto code = std::make_shared<Buffer>(Allocated(allocate_, *content.code_bytes));
+      if (code->bytes() > 0) payload_.push_back(code->as<std::byte>());
+      block.code = MakeCode(code);
     } else {
       block.data = Values(block.id);
     }
@@ -62,8 +61,7 @@ class Placement {
  private:
   SharedBuffer Values(BlockId id) {
     const std::int64_t bytes = table_[id].buffer_elements * ElementBytes(table_.dtype());
-    const auto buffer = std::make_shared<Buffer>(allocate_ ? allocate_(bytes) : Buffer(bytes));
-    if (buffer->bytes() != bytes) throw std::logic_error("memory of another size than asked for");
+    const auto buffer = std::make_shared<Buffer>(Allocated(allocate_, bytes));
     ForEachRun(table_[id], table_.dtype(), [&](std::int64_t offset, std::int64_t run) {
       payload_.emplace_back(buffer->data() + offset, static_cast<std::size_t>(run));
     });

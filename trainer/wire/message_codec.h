@@ -64,9 +64,6 @@ struct WireLimits {
   std::function<std::int64_t(BlockId)> code_bytes = {};
 };
 
-// Memory for the values of a block: `bytes` zeroed ones.
-using Allocate = std::function<Buffer(std::int64_t bytes)>;
-
 // A message on its way in. First the head, which is checked against the table in full before
 // anything is allocated; then the payload is read into `payload()`; then the message.
 class IncomingMessage {

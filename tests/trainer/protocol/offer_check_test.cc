@@ -18,6 +18,32 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
+TEST(OfferCheck, CodesAreReadIntoTheMemoryThatIsGivenAndLetGoOf) {
+  const auto table = MakeTinyTable(1, 2);
+  const CodecConfig codec{.kind = CodecKind::kBf16};
+  Offer offer;
+  for (const BlockId id : {0, 1}) {
+    OfferedBlock block;
+    block.id = id;
+    Refill(block, *table, 1);
+    block.code = Encode(codec, table->dtype(), (*table)[id], block.data, nullptr, nullptr).code;
+    block.data = nullptr;
+    offer.blocks.push_back(block);
+  }
+  std::vector<std::int64_t> asked;
+  const OrderedOffer ordered{.blocks = {0, 1}};
+  EXPECT_FALSE(DecodeOffer(codec, ordered, *table, offer, [&asked](std::int64_t bytes) {
+    asked.push_back(bytes);
+    return Buffer(bytes);
+  }));
+  EXPECT_THAT(asked, ElementsAre(table->Allocate(0).bytes(), table->Allocate(1).bytes()));
+  for (const OfferedBlock& block : offer.blocks) {
+    EXPECT_FALSE(block.code);
+    ASSERT_TRUE(block.data);
+    EXPECT_EQ(block.data->as<double>()[0], 1.0);
+  }
+}
+
 TEST(OfferCheck, MomentsThatNobodyAskedForReachNoOtherNode) {
   CoordinatorConfig config;
   config.trust.norm_bound = 6;  // no help: its values are honest

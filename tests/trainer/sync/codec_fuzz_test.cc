@@ -20,7 +20,7 @@ void Fuzz(DType dtype, std::uint64_t seed) {
       const auto code = Encode(config, dtype, block, value, base.get(), nullptr).code;
       for (int i = 0; i < 60; ++i) {
         // On the heap without room behind it, so that a byte read too far is noticed.
-        const std::string text = fuzz::Damaged(*code, random);
+        const std::string text = fuzz::Damaged(std::string(*code), random);
         const std::vector<char> bytes(text.begin(), text.end());
         try {
           const auto decoded =

@@ -88,7 +88,7 @@ TEST(Codec, RawLosesNoBitWhateverTheOptions) {
 TEST(Codec, RawIsTheValuesWithoutPadding) {
   const BlockSpec block = BlockOf(kF32, {5, 3});
   const auto value = MixedBuffer<float>(block, 1);
-  const std::string code = *Encode({}, kF32, block, value, nullptr, nullptr).code;
+  const std::string code(*Encode({}, kF32, block, value, nullptr, nullptr).code);
   ASSERT_EQ(code.size(), 32U);
   EXPECT_EQ(std::memcmp(code.data(), value->data(), 20), 0);
   EXPECT_EQ(std::memcmp(code.data() + 20, value->data() + 64, 12), 0);

@@ -1,5 +1,6 @@
 #include "tests/trainer/wire/head_check.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -15,11 +16,13 @@ void Require(bool holds, const char* what) {
   if (!holds) throw std::logic_error(what);
 }
 
-// At most the values of all blocks and their moments.
-std::int64_t MostMemory(const BlockTable& table) {
+// At most the values of all blocks, or their codes, and their moments.
+std::int64_t MostMemory(const BlockTable& table, const WireLimits& limits) {
   std::int64_t bytes = 0;
-  for (const BlockSpec& block : table) {
-    bytes += 3 * block.buffer_elements * ElementBytes(table.dtype());
+  for (BlockId id = 0; id < table.size(); ++id) {
+    const std::int64_t values = table[id].buffer_elements * ElementBytes(table.dtype());
+    const std::int64_t code = limits.code_bytes ? limits.code_bytes(id) : values + 4096;
+    bytes += std::max(values, code) + 2 * values;
   }
   return bytes;
 }
@@ -43,7 +46,7 @@ bool TakesHead(std::string_view head, const std::shared_ptr<const BlockTable>& t
   };
   try {
     IncomingMessage in({bytes.data(), bytes.size()}, table, limits, allocate);
-    Require(asked <= MostMemory(*table), "more memory than the blocks have");
+    Require(asked <= MostMemory(*table, limits), "more memory than the blocks have");
     const std::string payload = ArbitraryBytes(in.payload_bytes());
     const OutgoingMessage out = EncodeMessage(Receive(std::move(in), payload), *table);
     Require(out.head.size() == head.size(), "the head has another length when sent again");

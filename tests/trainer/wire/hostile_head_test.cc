@@ -84,7 +84,7 @@ TEST_F(LyingHead, LengthsOfBlocksAreHeldAgainstTheModelBeforeAnythingIsAskedFor)
   const std::string head =
       Head(Admit{{{0, 0, Values(0)}, {1, 0, Values(1), nullptr, moments}}, {}, 0});
   const std::string code =
-      Head(Admit{{{0, 0, Values(0)}, {1, 0, nullptr, std::make_shared<std::string>("x")}}, {}, 0});
+      Head(Admit{{{0, 0, Values(0)}, {1, 0, nullptr, MakeCode("x")}}, {}, 0});
   const auto most = (std::uint64_t{1} << 56) - 1;
   for (const std::uint64_t length : {most, most - 1, std::uint64_t{1} << 55, std::uint64_t{19},
                                      std::uint64_t{21}, std::uint64_t{0}}) {
@@ -115,7 +115,7 @@ TEST_F(LyingHead, LengthsOfCodesDoNotOverflow) {
   const auto table = std::make_shared<BlockTable>(DType::kFloat32, std::move(blocks));
   std::vector<SentBlock> sent;
   for (BlockId id = 0; id < 130; ++id) {
-    sent.push_back({id, 0, nullptr, std::make_shared<std::string>()});
+    sent.push_back({id, 0, nullptr, MakeCode("")});
   }
   std::string head = EncodeMessage(Admit{sent, {}, 0}, *table).head;
   for (std::size_t i = 0; i < 130; ++i) {
@@ -232,7 +232,7 @@ TEST_F(LyingHead, LimitsAreTheReceivers) {
   limits = {};
   limits.code_bytes = [](BlockId id) { return id == 1 ? 2 : 0; };
   const auto coded = [&](BlockId id, const char* code) {
-    return Head(Admit{{{id, 0, nullptr, std::make_shared<std::string>(code)}}, {}, 0});
+    return Head(Admit{{{id, 0, nullptr, MakeCode(code)}}, {}, 0});
   };
   EXPECT_EQ(Refusal(coded(1, "12"), limits), "");
   EXPECT_EQ(Refusal(coded(0, ""), limits), "");

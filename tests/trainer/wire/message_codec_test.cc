@@ -72,6 +72,7 @@ TEST_P(MessageCodec, BuffersArePaddedAndZeroAndComeFromTheCaller) {
   std::int64_t there = 0;
   for (const SentBlock& block : std::get<Admit>(received).blocks) {
     std::vector<SharedBuffer> buffers;
+    if (block.code) there += static_cast<std::int64_t>(block.code->size());
     if (block.data) buffers.push_back(block.data);
     if (block.moments) buffers.insert(buffers.end(), {block.moments->first, block.moments->second});
     for (const SharedBuffer& buffer : buffers) {
@@ -170,7 +171,7 @@ TEST(MessageLayout, IsAsDocumented) {
       "06"
       "01000000"
       "05000000";
-  const auto code = std::make_shared<std::string>("12345");
+  const auto code = MakeCode("12345");
   const auto values = std::make_shared<Buffer>(table->Allocate(0));
   const auto moments = std::make_shared<BlockMoments>(BlockMoments{values, values, 258});
   EXPECT_EQ(head(Admit{{{3, 9, nullptr, code}}, order, 7, true, 8, 9}),

@@ -40,7 +40,7 @@ SharedMoments Moments(const BlockTable& table, BlockId id, std::int64_t updates)
       BlockMoments{Values(table, id, 100), Values(table, id, 200), updates});
 }
 
-SharedCode Code(std::string text) { return std::make_shared<std::string>(std::move(text)); }
+SharedCode Code(std::string text) { return MakeCode(std::move(text)); }
 
 analysis::StepRecord Step(std::int64_t step) {
   analysis::StepRecord record;

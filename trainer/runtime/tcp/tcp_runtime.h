@@ -121,6 +121,8 @@ class TcpServer : public TcpRuntime {
   // Before Run. `on_message` is called with messages of nodes that were let in, `lost` when a
   // session has ended without a Leave.
   virtual void Connect(OnMessage on_message, OnLost lost) = 0;
+  // Where an upload that came as codes is read into; see TcpOptions::uploads_in_memory.
+  virtual Allocate DecodeMemory() = 0;
   // Ends the node's session, and refuses it from now on with this reason.
   virtual void Ban(NodeId node, const std::string& reason) = 0;
 };

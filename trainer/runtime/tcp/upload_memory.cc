@@ -209,6 +209,20 @@ Allocate UploadMemory::ForUpload() {
   };
 }
 
+Allocate UploadMemory::ForDecoding() {
+  try {
+    return [upload = ForUpload()](std::int64_t bytes) {
+      try {
+        return upload(bytes);
+      } catch (const NoRoomError&) {
+        return Buffer(bytes);
+      }
+    };
+  } catch (const NoRoomError&) {
+    return {};
+  }
+}
+
 int UploadMemory::in_memory() const { return state_->in_memory; }
 
 int UploadMemory::in_files() const {

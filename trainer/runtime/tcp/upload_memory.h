@@ -17,7 +17,6 @@ class NoRoomError : public std::runtime_error {
 
 // The first few in ordinary memory; those beyond in files without a name, mapped: the system writes
 // them out when it needs the room, and Trim makes sure that they do not count as this process's.
-// Codes are ordinary memory always.
 class UploadMemory {
  public:
   // `spool`: the folder for files, made where it is absent. Throws std::invalid_argument, one line,
@@ -28,6 +27,8 @@ class UploadMemory {
   // For one upload. What it gives may outlive this object. Both throw NoRoomError: the disk or the
   // memory is full, or no file can be opened.
   Allocate ForUpload();
+  // For what an upload's codes are read into: likewise, or ordinary memory where there is no room.
+  Allocate ForDecoding();
 
   // Uploads in ordinary memory and in files of which something is still held.
   int in_memory() const;

@@ -6,8 +6,12 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tests/trainer/runtime/tcp/endpoint.h"
@@ -21,6 +25,19 @@ constexpr std::int64_t kBytes = 3 << 20;
 bool IsZero(const Buffer& buffer) {
   return std::all_of(buffer.data(), buffer.data() + buffer.bytes(),
                      [](std::byte b) { return b == std::byte{0}; });
+}
+
+// Whether a file of this process is mapped there.
+bool IsInFile(const char* at) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    long inode = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx %*s %*s %*s %ld", &begin, &end, &inode) != 3) continue;
+    const auto place = reinterpret_cast<std::uintptr_t>(at);
+    if (place >= begin && place < end) return inode != 0;
+  }
+  return false;
 }
 
 TEST(UploadMemory, WhatOneUploadHasLetGoOfServesTheNextAndIsZeroAgain) {
@@ -86,6 +103,37 @@ class SmallFiles {
   rlimit old_;
   void (*old_action_)(int);
 };
+
+TEST(UploadMemory, WhatIsDecodedHasOrdinaryMemoryWhereTheDiskIsFull) {
+  UploadMemory memory(0, testing::TempDir() + "spes-decoded");
+  const Allocate roomy = memory.ForDecoding();
+  const Buffer spooled = roomy(kBytes);
+  EXPECT_EQ(memory.in_files(), 1);
+  const SmallFiles small(1 << 20);
+  const Buffer buffer = memory.ForDecoding()(kBytes);
+  EXPECT_EQ(buffer.bytes(), kBytes);
+  EXPECT_TRUE(IsZero(buffer));
+}
+
+TEST(UploadMemory, CodesOfUploadsBeyondTheLimitLieInFilesToo) {
+  const auto table = TableOf(1, 1'000'000);
+  auto config = TestServer::Config(1);
+  config.options.uploads_in_memory = 0;
+  config.options.spool = testing::TempDir() + "spes-codes";
+  std::vector<SharedCode> codes;
+  TestServer server(config, table);
+  TestNode node(TestNode::Config(server.address(), 0), table);
+  Offer offer = OfferOf(*table, 1, 1);
+  const std::string text(2'000'000, 'c');
+  offer.blocks.resize(1);
+  offer.blocks[0].code = MakeCode(text);
+  node.Send(kCoordinator, offer);
+  ASSERT_TRUE(server.UntilGot(1));
+  const SharedCode code = std::get<Offer>(server.got[0].second).blocks.at(0).code;
+  ASSERT_TRUE(code);
+  EXPECT_TRUE(*code == text);
+  EXPECT_TRUE(IsInFile(code->data()));
+}
 
 TEST(UploadMemory, AFullDiskIsTheEndOfTheUploadsSessionAndTheOthersGoOn) {
   const auto table = TableOf(1, 1'000'000);
