@@ -105,7 +105,9 @@ std::string NodeFolder(const std::string& folder, int node) {
 
 std::unique_ptr<trainer::PeerStore> OpenNodeStore(const NodeStates& states, int node) {
   auto disk = AtStart([&] {
-    return std::make_unique<trainer::NodeStore>(NodeFolder(states.folder, node), states.warn);
+    auto store = std::make_unique<trainer::NodeStore>(NodeFolder(states.folder, node), states.warn);
+    if (states.newest) store->RemoveAfter(*states.newest);
+    return store;
   });
   if (states.hold_back == nullptr) return disk;
   return std::make_unique<HeldBackStore>(std::move(disk), *states.hold_back);

@@ -45,6 +45,7 @@ struct NodeStates {
   std::string folder;                            // empty: nothing is kept
   std::function<void(const std::string&)> warn;  // with a line for each damaged state
   HoldBack* hold_back = nullptr;                 // until then nothing is written; null: at once
+  std::optional<std::int32_t> newest = {};       // later rounds' states are removed; nothing: none
 };
 
 // How a run outlives its process.

@@ -81,6 +81,8 @@ Simulation::Simulation(const scenarios::Scenario& scenario, const trainer::World
         on_published(published);
       }};
   if (!durability.nodes.folder.empty()) {
+    // What was trained after the round that the run goes on from is not trained yet, in its time.
+    if (durability.resume) durability.nodes.newest = durability.resume->round;
     parts.store = [kept = durability.nodes](trainer::NodeId node) {
       return OpenNodeStore(kept, node);
     };

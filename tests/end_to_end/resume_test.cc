@@ -49,6 +49,26 @@ TEST_F(ResumeTest, ASimulationWhoseStepsAreMeasured) {
   EXPECT_EQ(std::stoi(first[1]), std::stoi(after[1]) + 1) << resumed.err;
 }
 
+// Nodes may have kept what, by the run's clock, they had not trained yet when it was interrupted.
+TEST_F(ResumeTest, ARoundTakesItsTimeAgain) {
+  const std::string run = "tiny.yaml --quiet --output a.h5 --set output.journal=j ";
+  ASSERT_EQ(Run(run).code, 0);
+  const analysis::RunLog whole = analysis::ReadRunLog(Path("a.h5"));
+  const analysis::RoundRecord last = whole.rounds.back();
+  // As if the journal had not come that far.
+  std::filesystem::remove(Newest("j/coordinator"));
+  ASSERT_EQ(Run(run + "--resume").code, 0);
+  const analysis::RunLog part =
+      analysis::ReadRunLog(Path("a.from-" + std::to_string(last.round - 1) + ".h5"));
+  EXPECT_EQ(part.world_hash, whole.world_hash);
+  ASSERT_EQ(part.rounds.size(), 1u);
+  EXPECT_NEAR(part.rounds[0].end_s - part.rounds[0].start_s, last.end_s - last.start_s, 0.1);
+  for (const analysis::StepRecord& step : part.steps) {
+    EXPECT_GT(step.virtual_s, part.rounds[0].start_s);
+    EXPECT_LT(step.virtual_s, part.rounds[0].end_s);
+  }
+}
+
 TEST_F(ResumeTest, ANodeOfAnotherRunIsItsUsersMistake) {
   ASSERT_EQ(Run("tiny.yaml --transport tcp --quiet --output a.h5").code, 0);
   for (const auto& [options, said] : std::vector<std::pair<std::string, std::string>>{

@@ -26,6 +26,8 @@ class NodeStore final : public PeerStore {
                      FileSystem& files = FileSystem::Real());
 
   void Write(std::int32_t round, const StateBytes& state) override;
+  // Removes the states of later rounds.
+  void RemoveAfter(std::int32_t round) { folder_.RemoveAfter(round); }
   // Reads all states through, so as to leave out damaged ones.
   std::vector<std::int32_t> Rounds() const override;
   std::optional<std::string> Read(std::int32_t round) const override;
