@@ -174,7 +174,8 @@ sim::Time Peer::StepsTime(std::int64_t first_step, int steps,
   sim::Time charged{0};
   if (!config_.step_time) return charged;
   for (std::int64_t i = 0; i < steps; ++i) {
-    charged += config_.step_time(first_step + i);
+    const sim::Time time = config_.step_time(first_step + i);
+    charged += config_.drawn_out ? config_.drawn_out(charged, time) : time;
     step_end_s.push_back(sim::ToSeconds(runtime_.Now() + charged));
   }
   return charged;

@@ -37,6 +37,8 @@ struct PeerConfig {
   std::string world_hash = {};  // of the model that `node` starts from
   // Charged for a step; empty: nothing is charged and the log shows what the steps took.
   std::function<sim::Time(std::int64_t step)> step_time = {};
+  // What a step takes that begins `after` from now and would be charged `time`. Empty: that.
+  std::function<sim::Time(sim::Time after, sim::Time time)> drawn_out = {};
   std::uint64_t incarnation = 1;  // another one each time this peer begins anew
   CodecConfig codec = {};         // of what it offers
   CodecConfig published = {};     // of what it is sent

@@ -69,6 +69,7 @@ Machines::Machines(MachineParts parts, FaultStream faults, FaultyRuntime::Carrie
                    FaultyRuntime::Options options, analysis::Recorder& recorder,
                    const std::atomic<bool>& stop)
     : parts_(std::move(parts)),
+      slow_(faults, parts_.allocation.nodes()),
       faults_(std::move(faults)),
       clock_(carrier.endpoint(kCoordinator)),
       runtime_(parts_.allocation.nodes(), std::move(carrier), options),
@@ -195,14 +196,9 @@ void Machines::BeginNode(NodeId node) {
   // A peer counts on from this by itself.
   config.incarnation = static_cast<std::uint64_t>(lives_[static_cast<std::size_t>(node + 1)]) << 32;
   config.store = m.store.get();
-  if (config.step_time) {
-    config.step_time = [&m, step_time = std::move(config.step_time)](std::int64_t step) {
-      const sim::Time time = step_time(step);
-      double factor = 1;
-      for (const double each : m.slow) factor *= each;
-      return factor == 1 ? time : sim::FromSeconds(sim::ToSeconds(time) * factor);
-    };
-  }
+  config.drawn_out = [this, node](sim::Time after, sim::Time time) {
+    return slow_.Duration(node, clock_.Now() + after, time);
+  };
   m.node = parts_.node(node);
   m.peer = std::make_unique<Peer>(std::move(config), *m.node, parts_.world, runtime_.endpoint(node),
                                   stop_);
@@ -259,11 +255,7 @@ void Machines::Strike(const Fault& fault) {
       Hinder(id, true, "crashed");
       return then([this, id] { Hinder(id, false); });
     case FaultKind::kSlow:
-      machine(id).slow.insert(fault.factor);
-      return then([this, fault] {
-        auto& slow = machine(fault.node).slow;
-        slow.erase(slow.find(fault.factor));
-      });
+      return then([] {});  // computations have known beforehand
     case FaultKind::kOutage:
       runtime_.SetReachable(id, false);
       return then([this, id] { runtime_.SetReachable(id, true); });

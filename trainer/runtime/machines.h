@@ -16,6 +16,7 @@
 #include "trainer/protocol/peer.h"
 #include "trainer/runtime/fault_plan.h"
 #include "trainer/runtime/faulty_runtime.h"
+#include "trainer/runtime/slow_spells.h"
 
 namespace spes::trainer {
 
@@ -63,7 +64,7 @@ class Machines {
   // How often a process has begun.
   int lives(NodeId id) const { return lives_[static_cast<std::size_t>(id + 1)]; }
 
-  // Applies a fault now, whatever the stream says.
+  // Applies a fault now, whatever the stream says; not one of kSlow.
   void Strike(const Fault& fault);
 
   // For whoever looks on: a state is durable; a process begins.
@@ -78,7 +79,6 @@ class Machines {
     bool gone = false;                 // for good
     std::unique_ptr<Node> node;
     std::unique_ptr<Peer> peer;
-    std::multiset<double> slow;  // factors
   };
   Machine& machine(NodeId node) { return nodes_[static_cast<std::size_t>(node)]; }
 
@@ -93,6 +93,7 @@ class Machines {
   void Event(NodeId id, std::string kind, std::string detail);
 
   MachineParts parts_;
+  SlowSpells slow_;
   FaultStream faults_;
   std::optional<Fault> next_;
   Runtime& clock_;

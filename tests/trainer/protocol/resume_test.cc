@@ -195,7 +195,9 @@ TEST(Resume, ASlowNodeDoesNotStandStillAfterTheCoordinatorBeganAnewAndItsLinkWas
                      {},
                      {},
                      true};
-  Machines machines(std::move(parts), FaultStream({}, 3), CarrierOf(runtime),
+  // The second round of node 0 takes 300 s.
+  const FaultPlanConfig faults{.scripted = {{seconds(1), FaultKind::kSlow, 0, seconds(300), 1000}}};
+  Machines machines(std::move(parts), FaultStream(faults, 3), CarrierOf(runtime),
                     FaultyRuntime::Options{.detection = milliseconds(1)}, recorder, stop);
   machines.Start();
   const auto strike = [&](sim::Time at, FaultKind kind, NodeId node, sim::Time d, double factor) {
@@ -204,7 +206,6 @@ TEST(Resume, ASlowNodeDoesNotStandStillAfterTheCoordinatorBeganAnewAndItsLinkWas
     });
   };
   strike(milliseconds(100), FaultKind::kCrash, 2, sim::kNever, 1);
-  strike(seconds(1), FaultKind::kSlow, 0, seconds(5), 1000);  // its second round takes 300 s
   strike(seconds(10), FaultKind::kCrash, kCoordinator, seconds(1), 1);
   strike(seconds(17), FaultKind::kOutage, 0, seconds(20), 1);
   runtime.loop.Run();
