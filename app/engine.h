@@ -36,6 +36,9 @@ class Engine {
   virtual std::optional<trainer::TcpNodeStatus> ConnectionOf(int node) const = 0;
   // See Runtime::Work.
   virtual void Work(const std::function<void()>& work) { work(); }
+  // When the certificate that new connections are shown expires, in seconds since 1970; nothing
+  // where there is none.
+  virtual std::optional<std::int64_t> certificate_expires_s() const { return std::nullopt; }
   // Wall time that virtual time stood still for real work.
   virtual double waited_for_work_s() const = 0;
 };

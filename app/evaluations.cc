@@ -32,7 +32,7 @@ void Evaluations::Submit(const trainer::PublishedRound& published) {
   const std::size_t most = kMostPending * static_cast<std::size_t>(dataset_->domains());
   while (pending_.size() >= most) {
     pending_.front().done.wait();
-    Collect(false);
+    Collect();
   }
   for (int d = 0; d < dataset_->domains(); ++d) {
     Pending pending;
@@ -52,10 +52,14 @@ void Evaluations::Submit(const trainer::PublishedRound& published) {
   }
 }
 
-void Evaluations::Collect(bool wait) {
+void Evaluations::Collect(const std::function<void()>& while_waiting) {
   while (!pending_.empty()) {
     Pending& first = pending_.front();
-    if (!wait && first.done.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
+    const auto most = std::chrono::milliseconds(while_waiting ? 100 : 0);
+    while (first.done.wait_for(most) != std::future_status::ready) {
+      if (!while_waiting) return;
+      while_waiting();
+    }
     first.done.get();
     if (first.result->tokens > 0) {
       first.record.tokens = first.result->tokens;

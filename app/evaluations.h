@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
@@ -29,9 +30,9 @@ class Evaluations {
 
   void Submit(const trainer::PublishedRound& published);
 
-  // Records what has been finished; with `wait`, all that was submitted. Rethrows a job's
-  // exception.
-  void Collect(bool wait);
+  // Records what has been finished; with `while_waiting`, which is called about every 0.1 s, all
+  // that was submitted. Rethrows a job's exception.
+  void Collect(const std::function<void()>& while_waiting = {});
 
  private:
   struct Pending {

@@ -15,7 +15,7 @@ class KeysCommand {
   // Adds the subcommand.
   explicit KeysCommand(CLI::App& app);
   bool parsed() const;
-  // Writes the keys and says what goes where. Throws std::invalid_argument, one line.
+  // Makes what is missing, and says what goes where. Throws std::invalid_argument, one line.
   int Run() const;
 
  private:

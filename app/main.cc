@@ -13,6 +13,7 @@
 #include "analysis/version.h"
 #include "app/exit_code.h"
 #include "app/keys.h"
+#include "app/node_certificates.h"
 #include "app/plan.h"
 #include "app/run.h"
 #include "app/sweep.h"
@@ -92,9 +93,10 @@ int Run(const Arguments& a) {
     throw std::invalid_argument(
         "--resume: with --join a node goes on by itself with what it has kept; leave it out");
   }
-  return spes::app::RunTcpNode(
-      std::move(scenario),
-      {a.join, a.nodes.empty() ? std::nullopt : std::optional(a.nodes.front()), a.quiet, a.log});
+  const spes::app::JoinSetup setup{
+      a.join, a.nodes.empty() ? std::nullopt : std::optional(a.nodes.front()), a.quiet, a.log};
+  spes::app::WarnOfCertificates(scenario, setup);
+  return spes::app::RunTcpNode(std::move(scenario), setup);
 }
 
 int Main(int argc, char** argv) {

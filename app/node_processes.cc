@@ -17,6 +17,7 @@
 #include "app/own_process.h"
 #include "scenarios/printer.h"
 #include "scenarios/topology_builder.h"
+#include "trainer/runtime/tcp/key_files.h"
 
 namespace spes::app {
 
@@ -32,7 +33,7 @@ constexpr int kMostSignals = 5;                   // that end a node in one roun
 
 NodeProcesses::NodeProcesses(const scenarios::Scenario& scenario, const std::string& address,
                              const std::string& folder, const std::vector<int>& without,
-                             ProgressDisplay& display)
+                             const std::string& token, ProgressDisplay& display)
     : address_(address),
       folder_(folder),
       scenario_((fs::path(folder) / "scenario.yaml").string()),
@@ -40,10 +41,16 @@ NodeProcesses::NodeProcesses(const scenarios::Scenario& scenario, const std::str
   scenarios::Scenario same = scenario;
   same.output.journal = folder;
   same.transport.dial_for = {};  // they end with this process, and it may be stopped for a while
+  if (!token.empty()) {
+    token_file_ = (fs::path(folder) / "token").string();
+    trainer::WriteKeyFile(token_file_, token + "\n", true);
+    same.transport.keys = folder;
+  }
   analysis::WriteTextFile(scenario_, scenarios::PrintScenario(same));
   for (int node = 0; node < scenarios::NodeCount(scenario); ++node) {
     if (std::find(without.begin(), without.end(), node) != without.end()) continue;
-    fs::remove(Text(node));
+    std::error_code absent;
+    fs::rename(Text(node), Text(node) + ".old", absent);  // it may say why the last run failed
     processes_.push_back({node});
     Start(processes_.back());
   }
@@ -61,6 +68,8 @@ NodeProcesses::~NodeProcesses() {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   }
+  std::error_code ignored;
+  if (!token_file_.empty()) fs::remove(token_file_, ignored);
 }
 
 std::string NodeProcesses::Text(int node) const {

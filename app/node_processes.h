@@ -15,14 +15,17 @@
 namespace spes::app {
 
 // They end with this process, whatever ends it. What each says goes to node-K.txt in the journal's
-// folder, the scenario that all read to scenario.yaml.
+// folder, and what it said in an earlier run to node-K.txt.old; the scenario that all read goes to
+// scenario.yaml.
 class NodeProcesses {
  public:
   // Starts every node of the scenario but those of `without`; they join the coordinator at
-  // `address`. Throws std::runtime_error, one line, when a process cannot be started.
+  // `address`. `token`: what lets them in, kept in a file that only this user can read as long as
+  // they run; empty: as the scenario says. Throws std::runtime_error, one line, when a process
+  // cannot be started.
   NodeProcesses(const scenarios::Scenario& scenario, const std::string& address,
                 const std::string& folder, const std::vector<int>& without,
-                ProgressDisplay& display);
+                const std::string& token, ProgressDisplay& display);
   // Asks them to end in good order; after some seconds they are killed.
   ~NodeProcesses();
   NodeProcesses(const NodeProcesses&) = delete;
@@ -47,7 +50,7 @@ class NodeProcesses {
   void Start(Process& process) const;
   std::string Text(int node) const;
 
-  std::string address_, folder_, scenario_;
+  std::string address_, folder_, scenario_, token_file_;
   ProgressDisplay& display_;
   std::vector<Process> processes_;
 };

@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -39,26 +38,13 @@
 #include "trainer/checkpoint/world_file.h"
 #include "trainer/model/cuda_library.h"
 #include "trainer/model_node.h"
+#include "trainer/runtime/tcp/key_files.h"
 
 namespace spes::app {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-// Throws std::invalid_argument, one line.
-void CheckTrained(const std::vector<int>& trains, int nodes) {
-  std::set<int> seen;
-  for (const int node : trains) {
-    if (node < 0 || node >= nodes) {
-      throw std::invalid_argument(
-          fmt::format("--node {}: the scenario has nodes 0 to {}", node, nodes - 1));
-    }
-    if (!seen.insert(node).second) {
-      throw std::invalid_argument(fmt::format("--node {}: is named twice", node));
-    }
-  }
-}
 
 // One run's moving parts and the order in which they end.
 class RunOfScenario {
@@ -85,6 +71,9 @@ class RunOfScenario {
   void Tell(EventLevel level, std::string_view event, const std::string& line);
   void Tick();
   void ShowWaiting();
+  void ShowStatus() {
+    if (status_) status_->Tick(*engine_, *summary_, stop_);
+  }
   int RunOver();
   void Finish();
   void PrintSummary(double set_up_s, double simulation_s);
@@ -114,6 +103,7 @@ class RunOfScenario {
   std::unique_ptr<StatusBoard> status_;  // null: nobody watches
   std::unique_ptr<Engine> engine_;
   std::string alone_at_;  // address for nodes of this machine; empty: they are not ours to start
+  std::string token_;     // of these, where the scenario has no keys
   std::unique_ptr<NodeProcesses> processes_;
   std::unique_ptr<RunLines> lines_;  // null: in simulation
   Clock::time_point waiting_said_ = {};
@@ -242,7 +232,9 @@ void RunOfScenario::MakeStatus(const std::string& scenario_hash, std::int32_t ro
   plan.rounds = rounds;
   plan.steps = scenario_.training.steps;
   plan.nodes.resize(static_cast<std::size_t>(scenarios::NodeCount(scenario_)));
-  status_ = std::make_unique<StatusBoard>(scenario_.transport.status, std::move(plan));
+  status_ =
+      std::make_unique<StatusBoard>(scenario_.transport.status, std::move(plan),
+                                    scenario_.training.sequences * scenario_.training.context);
   recorder_->Add(status_.get());
   Tell(EventLevel::kInfo, "status", fmt::format("status page at http://{}/", status_->address()));
   if (!status_->loopback()) {
@@ -264,6 +256,8 @@ void RunOfScenario::MakeEngine(const scenarios::ScenarioIdentity& identity, Dura
   }
   const bool alone = options_.serve.empty();
   ServeSetup setup{alone ? "127.0.0.1:0" : options_.serve, options_.trains, identity};
+  // This machine may have other users.
+  if (alone && scenario_.transport.keys.empty()) setup.token = token_ = trainer::NewToken();
   auto coordinator =
       std::make_unique<TcpCoordinator>(scenario_, setup, first_world_, *dataset_, pool_, *recorder_,
                                        stop_, on_published, std::move(durability));
@@ -282,7 +276,7 @@ void RunOfScenario::Begin() {
   hold_back_.Begin();
   if (alone_at_.empty()) return;
   processes_ = std::make_unique<NodeProcesses>(scenario_, alone_at_, JournalFolder(scenario_),
-                                               options_.trains, display_);
+                                               options_.trains, token_, display_);
 }
 
 void RunOfScenario::OnPublished(const trainer::PublishedRound& published) {
@@ -325,7 +319,7 @@ void RunOfScenario::Tick() {
       return !engine_->coordinator()->quarantine(node).empty();
     });
   }
-  evaluations_->Collect(false);
+  evaluations_->Collect();
   analysis::Progress progress = summary_->progress();
   progress.virtual_s = engine_->NowSeconds();
   // The records come when results arrive; work goes on all the time.
@@ -339,7 +333,7 @@ void RunOfScenario::Tick() {
   progress.tokens_before = steps_before_ * step_tokens;
   if (lines_) ShowWaiting();
   display_.Show(progress);
-  if (status_) status_->Tick(*engine_, *summary_, progress.tokens, stop_);
+  ShowStatus();
 }
 
 // Behind the progress, and as an event when it changes and every minute.
@@ -357,7 +351,7 @@ void RunOfScenario::ShowWaiting() {
 
 // Nodes that dial for a while are told.
 int RunOfScenario::RunOver() {
-  if (!options_.serve.empty()) engine_->Run([] {});
+  if (!options_.serve.empty()) engine_->Run([this] { ShowStatus(); });
   events_.Say(EventLevel::kInfo, "end", "the run is over");
   return InterruptSignal() != 0 ? 128 + InterruptSignal() : 0;
 }
@@ -393,7 +387,7 @@ int RunOfScenario::Run() {
 // The world first: whatever fails after it, what has been trained is there.
 void RunOfScenario::Finish() {
   if (last_.round > saved_) Save(last_);
-  evaluations_->Collect(true);
+  evaluations_->Collect([this] { ShowStatus(); });
   if (!stop_) baselines_.Wait();
   RecordMemory(scenario_, engine_->allocation(), *first_world_.table, pool_.threads(),
                memory_at_start_, *recorder_);

@@ -39,7 +39,7 @@ RunLines::RunLines(bool all, double patience_s, Print print)
 
 void RunLines::Record(const analysis::EventRecord& r) {
   if (r.kind == "missing" || r.kind == "awaited") missing_since_s_[r.node] = r.virtual_s;
-  static const std::set<std::string> news = {"join", "reconnected"};
+  static const std::set<std::string> news = {"join", "reconnected", "new certificate"};
   static const std::set<std::string> warnings = {"missing",     "lost",        "quarantine",
                                                  "quarantined", "certificate", "no room"};
   const bool turned_away = r.kind == "refused" || r.kind == "dropped";

@@ -1,7 +1,11 @@
 #include "app/tcp_coordinator.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
+#include <set>
+#include <stdexcept>
 #include <utility>
 #include <variant>
 
@@ -11,7 +15,6 @@
 #include "app/real_peer.h"
 #include "scenarios/sync_builder.h"
 #include "scenarios/tcp_builder.h"
-#include "trainer/runtime/tcp/keys.h"
 
 namespace spes::app {
 
@@ -20,10 +23,18 @@ namespace {
 // For what is still on its way at the end, and for nodes that come once more when all is over.
 constexpr std::chrono::seconds kFarewell{10};
 
+trainer::TcpSecurity SecurityOf(const scenarios::Scenario& scenario, const ServeSetup& setup) {
+  trainer::TcpSecurity security =
+      scenarios::BuildTcpSecurity(scenario, setup.address, true, std::nullopt);
+  if (!setup.token.empty()) security.token = setup.token;
+  return security;
+}
+
 std::unique_ptr<trainer::TcpServer> Listen(const scenarios::Scenario& scenario,
-                                           const ServeSetup& setup, int nodes,
-                                           const trainer::World& world, const std::string& folder,
-                                           bool resumed, trainer::ComputePool& pool,
+                                           const ServeSetup& setup, trainer::TcpSecurity security,
+                                           int nodes, const trainer::World& world,
+                                           const std::string& folder, bool resumed,
+                                           trainer::ComputePool& pool,
                                            analysis::Recorder& recorder) {
   trainer::TcpServeConfig config;
   config.address = setup.address;
@@ -32,13 +43,7 @@ std::unique_ptr<trainer::TcpServer> Listen(const scenarios::Scenario& scenario,
     return std::find(trains.begin(), trains.end(), node) != trains.end();
   };
   config.resumed = resumed;
-  config.security = scenarios::BuildTcpSecurity(scenario, setup.address, true, std::nullopt);
-  if (config.security.tls) {
-    const std::string soon = trainer::CheckDates(config.security.certificate);
-    if (!soon.empty()) {
-      recorder.Record(analysis::EventRecord{0, trainer::kCoordinator, "certificate", soon});
-    }
-  }
+  config.security = std::move(security);
   config.options = scenarios::BuildTcpOptions(scenario, *world.table,
                                               (std::filesystem::path(folder) / "uploads").string());
   config.scenario = scenarios::BuildTcpScenario(setup.identity);
@@ -46,6 +51,19 @@ std::unique_ptr<trainer::TcpServer> Listen(const scenarios::Scenario& scenario,
 }
 
 }  // namespace
+
+void CheckTrained(const std::vector<int>& trains, int nodes) {
+  std::set<int> seen;
+  for (const int node : trains) {
+    if (node < 0 || node >= nodes) {
+      throw std::invalid_argument(
+          fmt::format("--node {}: the scenario has nodes 0 to {}", node, nodes - 1));
+    }
+    if (!seen.insert(node).second) {
+      throw std::invalid_argument(fmt::format("--node {}: is named twice", node));
+    }
+  }
+}
 
 TcpCoordinator::TcpCoordinator(const scenarios::Scenario& scenario, const ServeSetup& setup,
                                const trainer::World& world, const trainer::Dataset& dataset,
@@ -57,9 +75,11 @@ TcpCoordinator::TcpCoordinator(const scenarios::Scenario& scenario, const ServeS
       trains_(setup.trains),
       allocation_(scenarios::BuildAllocation(scenario, *world.table)),
       was_over_(durability.resume && durability.resume->step >= scenario.training.steps),
-      server_(Listen(scenario, setup, allocation_.nodes(), world, durability.nodes.folder,
-                     durability.resume && durability.resume->round > 0 && !was_over_, pool,
-                     recorder)),
+      security_(SecurityOf(scenario, setup)),
+      certificates_(WatchCertificates(recorder)),
+      server_(
+          Listen(scenario, setup, security_, allocation_.nodes(), world, durability.nodes.folder,
+                 durability.resume && durability.resume->round > 0 && !was_over_, pool, recorder)),
       hub_(*server_) {
   trainer::CoordinatorConfig config = scenarios::BuildCoordinatorConfig(scenario, *world.table);
   config.coding_time = {};  // it is in the time that things take
@@ -95,6 +115,22 @@ TcpCoordinator::TcpCoordinator(const scenarios::Scenario& scenario, const ServeS
 }
 
 TcpCoordinator::~TcpCoordinator() = default;
+
+// Null without TLS.
+std::unique_ptr<trainer::CertificateWatch> TcpCoordinator::WatchCertificates(
+    analysis::Recorder& recorder) {
+  if (!security_.tls) return nullptr;
+  const auto tell = [this, &recorder](const std::string& kind, const std::string& line) {
+    recorder.Record(analysis::EventRecord{NowSeconds(), trainer::kCoordinator, kind, line});
+  };
+  return std::make_unique<trainer::CertificateWatch>(
+      security_, [this] { server_->RenewCertificate(); }, tell, std::chrono::system_clock::now());
+}
+
+std::optional<std::int64_t> TcpCoordinator::certificate_expires_s() const {
+  if (!certificates_) return std::nullopt;
+  return std::chrono::system_clock::to_time_t(certificates_->expires());
+}
 
 void TcpCoordinator::AddNode(const scenarios::Scenario& scenario, const ServeSetup& setup,
                              const trainer::World& world, const trainer::Dataset& dataset, int node,
@@ -149,7 +185,10 @@ void TcpCoordinator::Serve(const std::function<void()>& tick) {
     const bool half_done = coordinator_->phase() == trainer::CoordinatorPhase::kReducing;
     return coordinator_->finished() || (stop_ && !half_done);
   };
-  server_->Run(over, tick);
+  server_->Run(over, [&] {
+    if (certificates_) certificates_->Look(std::chrono::system_clock::now());
+    tick();
+  });
 }
 
 }  // namespace spes::app

@@ -16,6 +16,7 @@
 #include "trainer/protocol/peer.h"
 #include "trainer/runtime/compute_pool.h"
 #include "trainer/runtime/local_hub.h"
+#include "trainer/runtime/tcp/certificate_watch.h"
 #include "trainer/runtime/tcp/tcp_runtime.h"
 
 namespace spes::app {
@@ -24,7 +25,12 @@ struct ServeSetup {
   std::string address;      // HOST:PORT; port 0: any
   std::vector<int> trains;  // nodes inside this process
   scenarios::ScenarioIdentity identity;
+  std::string token = {};  // that lets nodes in; empty: that of transport.keys, if any
 };
+
+// That the nodes which this process trains are some of the run's, each named once. Throws
+// std::invalid_argument, one line.
+void CheckTrained(const std::vector<int>& trains, int nodes);
 
 class TcpCoordinator final : public Engine {
  public:
@@ -47,6 +53,7 @@ class TcpCoordinator final : public Engine {
   std::int64_t steps_done() const override { return coordinator_->step() * allocation_.nodes(); }
   std::optional<trainer::TcpNodeStatus> ConnectionOf(int node) const override;
   void Work(const std::function<void()>& work) override { server_->Work(work); }
+  std::optional<std::int64_t> certificate_expires_s() const override;
   double waited_for_work_s() const override { return 0; }
 
   // HOST:PORT where it listens.
@@ -56,6 +63,7 @@ class TcpCoordinator final : public Engine {
   void AddNode(const scenarios::Scenario& scenario, const ServeSetup& setup,
                const trainer::World& world, const trainer::Dataset& dataset, int node,
                const NodeStates& states);
+  std::unique_ptr<trainer::CertificateWatch> WatchCertificates(analysis::Recorder& recorder);
   void Serve(const std::function<void()>& tick);
   bool AllKnow() const;
 
@@ -64,6 +72,8 @@ class TcpCoordinator final : public Engine {
   trainer::Allocation allocation_;
   bool was_over_;       // when this process began
   sim::Time heard_{0};  // of a node, last
+  trainer::TcpSecurity security_;
+  std::unique_ptr<trainer::CertificateWatch> certificates_;
   std::unique_ptr<trainer::TcpServer> server_;
   trainer::LocalHub hub_;
   std::unique_ptr<trainer::Coordinator> coordinator_;

@@ -12,7 +12,7 @@
 #include "scenarios/topology_builder.h"
 #include "trainer/runtime/tcp/handshake.h"
 #include "trainer/runtime/tcp/host_port.h"
-#include "trainer/runtime/tcp/keys.h"
+#include "trainer/runtime/tcp/key_files.h"
 #include "trainer/sync/codec.h"
 
 namespace spes::scenarios {
@@ -91,6 +91,9 @@ trainer::TcpSecurity BuildTcpSecurity(const Scenario& scenario, const std::strin
     }
     security.certificate = file(fmt::format("node-{}.pem", *node));
     security.key = file(fmt::format("node-{}-key.pem", *node));
+  }
+  for (const trainer::CertificateDates& dates : trainer::DatesOf(security)) {
+    trainer::CheckDates(dates);
   }
   return security;
 }

@@ -17,7 +17,7 @@ trainer::TcpOptions BuildTcpOptions(const Scenario& scenario, const trainer::Blo
 
 // `address`: of the coordinator, HOST:PORT. `node`: whose side; nothing: the coordinator's. Throws
 // std::invalid_argument, one line, when it is none, when TLS is on and transport.keys names no
-// folder, or a file in it that is needed cannot be read.
+// folder, a file in it that is needed cannot be read, or a certificate in it has expired.
 trainer::TcpSecurity BuildTcpSecurity(const Scenario& scenario, const std::string& address,
                                       bool coordinator, std::optional<int> node);
 

@@ -16,7 +16,7 @@
 
 #include "analysis/partial_recorder.h"
 #include "trainer/protocol/wire_size.h"
-#include "trainer/runtime/tcp/keys.h"
+#include "trainer/runtime/tcp/key_files.h"
 #include "trainer/runtime/tcp/tcp_runtime.h"
 
 namespace spes::trainer {

@@ -37,13 +37,22 @@ std::string TextOf(const GENERAL_NAME* name) {
   return "";
 }
 
+std::string Text(const std::tm& date) {
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02} UTC", date.tm_year + 1900, date.tm_mon + 1,
+                     date.tm_mday, date.tm_hour, date.tm_min);
+}
+
 }  // namespace
 
 std::string Date(const ASN1_TIME* time) {
   std::tm date{};
-  if (!ASN1_TIME_to_tm(time, &date)) return "an unreadable date";
-  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02} UTC", date.tm_year + 1900, date.tm_mon + 1,
-                     date.tm_mday, date.tm_hour, date.tm_min);
+  return ASN1_TIME_to_tm(time, &date) ? Text(date) : "an unreadable date";
+}
+
+std::string Date(std::chrono::system_clock::time_point time) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+  std::tm date{};
+  return gmtime_r(&seconds, &date) ? Text(date) : "an unreadable date";
 }
 
 std::string CommonName(const X509* certificate) {
@@ -64,6 +73,12 @@ std::string NamesOf(const X509* certificate) {
     if (!name.empty()) all += (all.empty() ? "" : ", ") + name;
   }
   return all.empty() ? "no host" : all;
+}
+
+bool IsFor(X509* certificate, const std::string& host) {
+  return X509_check_ip_asc(certificate, host.c_str(), 0) == 1 ||
+         X509_check_host(certificate, host.data(), host.size(),
+                         X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, nullptr) == 1;
 }
 
 std::string NodeName(NodeId node) { return fmt::format("{}{}", kNode, node); }

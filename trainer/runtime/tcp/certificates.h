@@ -4,6 +4,7 @@
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -16,9 +17,13 @@ std::string CommonName(const X509* certificate);
 
 // "2026-01-02 03:04 UTC".
 std::string Date(const ASN1_TIME* time);
+std::string Date(std::chrono::system_clock::time_point time);
 
 // Names and addresses that it is for: "a.example, 10.0.0.1".
 std::string NamesOf(const X509* certificate);
+
+// Whether it is for this name or address.
+bool IsFor(X509* certificate, const std::string& host);
 
 // A node's certificate has the common name "spes-sim node K".
 std::string NodeName(NodeId node);

@@ -1,120 +1,33 @@
 #include "trainer/runtime/tcp/keys.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <openssl/asn1.h>
-#include <openssl/bio.h>
-#include <openssl/ec.h>
 #include <openssl/err.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
-#include <openssl/x509.h>
 #include <openssl/x509v3.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <array>
-#include <cerrno>
-#include <cstring>
+#include <algorithm>
+#include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include "trainer/runtime/tcp/certificates.h"
-#include "trainer/runtime/tcp/secrets.h"
+#include "trainer/runtime/tcp/key_files.h"
+#include "trainer/runtime/tcp/pem.h"
 
 namespace spes::trainer {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr int kMaxDays = 36500;
-constexpr std::size_t kTokenBytes = 32;
-constexpr std::size_t kMinToken = 16;  // characters
-constexpr std::chrono::hours kSoon{14 * 24};
-
-template <class T, void (*kFree)(T*)>
-struct Free {
-  void operator()(T* p) const { kFree(p); }
-};
-using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY, EVP_PKEY_free>>;
-using Certificate = std::unique_ptr<X509, Free<X509, X509_free>>;
-
-void Check(bool good, const char* what) {
-  if (good) return;
-  const char* reason = ERR_reason_error_string(ERR_peek_last_error());
-  throw std::runtime_error(fmt::format("{}: {}", what, reason ? reason : "OpenSSL fails"));
-}
-
-struct Signer {
-  const X509* certificate;
-  EVP_PKEY* key;
-};
-
-void Extend(X509* certificate, const X509* issuer, int kind, const std::string& value) {
-  X509V3_CTX context;
-  X509V3_set_ctx_nodb(&context);
-  X509V3_set_ctx(&context, const_cast<X509*>(issuer), certificate, nullptr, nullptr, 0);
-  const std::unique_ptr<X509_EXTENSION, Free<X509_EXTENSION, X509_EXTENSION_free>> extension(
-      X509V3_EXT_conf_nid(nullptr, &context, kind, value.c_str()));
-  Check(extension && X509_add_ext(certificate, extension.get(), -1) == 1, "a certificate");
-}
-
-// `signer`: null: itself.
-Certificate Make(const KeysConfig& config, const std::string& name, EVP_PKEY* key,
-                 const Signer* signer, const std::vector<std::pair<int, std::string>>& extensions) {
-  Certificate certificate(X509_new());
-  X509* x = certificate.get();
-  Check(x && X509_set_version(x, X509_VERSION_3) == 1, "a certificate");
-  std::array<std::byte, 16> serial;
-  FillRandom(serial);
-  serial[0] &= std::byte{0x7f};
-  const std::unique_ptr<BIGNUM, Free<BIGNUM, BN_free>> number(
-      BN_bin2bn(reinterpret_cast<const unsigned char*>(serial.data()),
-                static_cast<int>(serial.size()), nullptr));
-  Check(BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(x)) != nullptr, "a certificate");
-  const std::time_t from = std::chrono::system_clock::to_time_t(config.from);
-  const std::time_t until = from + std::time_t{86400} * config.days;
-  Check(ASN1_TIME_set(X509_getm_notBefore(x), from) && ASN1_TIME_set(X509_getm_notAfter(x), until),
-        "a certificate's dates");
-  X509_NAME* subject = X509_get_subject_name(x);
-  Check(X509_NAME_add_entry_by_NID(subject, NID_commonName, MBSTRING_UTF8,
-                                   reinterpret_cast<const unsigned char*>(name.data()),
-                                   static_cast<int>(name.size()), -1, 0) == 1,
-        "a certificate's name");
-  const X509* issuer = signer ? signer->certificate : x;
-  Check(X509_set_issuer_name(x, X509_get_subject_name(issuer)) == 1 && X509_set_pubkey(x, key) == 1,
-        "a certificate");
-  for (const auto& [kind, value] : extensions) Extend(x, issuer, kind, value);
-  Check(X509_sign(x, signer ? signer->key : key, EVP_sha256()) > 0, "a certificate's signature");
-  return certificate;
-}
-
-Key NewKey() {
-  Key key(EVP_EC_gen("P-256"));
-  Check(key != nullptr, "a key");
-  return key;
-}
-
-template <class F>
-std::string Pem(F write) {
-  const std::unique_ptr<BIO, Free<BIO, BIO_free_all>> memory(BIO_new(BIO_s_mem()));
-  Check(memory && write(memory.get()) == 1, "PEM");
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(memory.get(), &data);
-  return {data, static_cast<std::size_t>(size)};
-}
-
-std::string Text(const Certificate& certificate) {
-  return Pem([&](BIO* out) { return PEM_write_bio_X509(out, certificate.get()); });
-}
-
-std::string Text(const Key& key) {
-  return Pem([&](BIO* out) {
-    return PEM_write_bio_PKCS8PrivateKey(out, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
-  });
-}
+constexpr int kAuthorityDays = 3650;
+constexpr std::time_t kDay = 86400;
+constexpr const char* kAuthority = "authority";
+constexpr const char* kCoordinator = "coordinator";
+constexpr const char* kToken = "token";
 
 // "DNS:a.example,IP:10.0.0.1".
 std::string AlternativeNames(const std::vector<std::string>& hosts) {
@@ -126,7 +39,7 @@ std::string AlternativeNames(const std::vector<std::string>& hosts) {
       throw std::invalid_argument(
           fmt::format("\"{}\" is no name or address of a host (without a port)", host));
     }
-    const std::unique_ptr<ASN1_OCTET_STRING, Free<ASN1_OCTET_STRING, ASN1_OCTET_STRING_free>>
+    const std::unique_ptr<ASN1_OCTET_STRING, FreeOpenSsl<ASN1_OCTET_STRING, ASN1_OCTET_STRING_free>>
         address(a2i_IPADDRESS(host.c_str()));
     if (!address && host.find(':') != std::string::npos) {
       throw std::invalid_argument(
@@ -138,138 +51,221 @@ std::string AlternativeNames(const std::vector<std::string>& hosts) {
   return all;
 }
 
-struct File {
-  std::string path, text;
-  mode_t mode;
-};
+// Looks first, then makes everything, then writes.
+class KeyMaker {
+ public:
+  explicit KeyMaker(const KeysConfig& config)
+      : config_(config),
+        from_(std::chrono::system_clock::to_time_t(config.from)),
+        until_(from_ + kDay * config.days) {}
 
-void Write(const File& file) {
-  const int fd = open(file.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, file.mode);
-  bool good = fd >= 0 && write(fd, file.text.data(), file.text.size()) ==
-                             static_cast<ssize_t>(file.text.size());
-  int error = errno;
-  if (fd >= 0 && close(fd) != 0 && good) {
-    good = false;
-    error = errno;
+  Keys Make() {
+    Check();
+    Look();
+    if (!missing_.empty() || token_is_missing_) Sign();
+    Write();
+    for (const std::string& path : keys_.kept) {
+      if (path.ends_with(".pem") && !path.ends_with("-key.pem")) Warn(path);
+    }
+    return std::move(keys_);
   }
-  if (!good) {
-    throw std::runtime_error(
-        fmt::format("{}: cannot be written: {}", file.path, std::strerror(error)));
+
+ private:
+  struct File {
+    std::string path, text;
+    bool secret;
+  };
+
+  std::string Path(const std::string& name) const {
+    return (fs::path(config_.folder) / name).string();
   }
-}
+  std::string CertificateOf(const std::string& name) const { return Path(name + ".pem"); }
+  std::string KeyOf(const std::string& name) const { return Path(name + "-key.pem"); }
+
+  void Check() {
+    if (config_.nodes < 0) throw std::invalid_argument("a number of nodes below 0");
+    if (config_.days < 1 || config_.days > kMaxDays) {
+      throw std::invalid_argument(
+          fmt::format("certificates for {} days: it must be from 1 to {}", config_.days, kMaxDays));
+    }
+    hosts_ = AlternativeNames(config_.hosts);
+  }
+
+  // What is there, and whether the rest can be made.
+  void Look() {
+    const bool certificate = fs::exists(CertificateOf(kAuthority));
+    const bool key = fs::exists(KeyOf(kAuthority));
+    if (key && !certificate) {
+      throw std::invalid_argument(
+          fmt::format("{} is there, but not {}: bring it back, or name another folder",
+                      KeyOf(kAuthority), CertificateOf(kAuthority)));
+    }
+    founds_ = !certificate;
+    if (certificate) keys_.kept.push_back(CertificateOf(kAuthority));
+    if (key) keys_.kept.push_back(KeyOf(kAuthority));
+    LookFor(kCoordinator);
+    for (int node = 0; node < config_.nodes; ++node) LookFor(fmt::format("node-{}", node));
+    token_is_missing_ = !fs::exists(Path(kToken));
+    if (!token_is_missing_) keys_.kept.push_back(Path(kToken));
+
+    const auto is_missing = [this](const char* name) {
+      return std::find(missing_.begin(), missing_.end(), name) != missing_.end();
+    };
+    if (is_missing(kCoordinator)) {
+      if (config_.hosts.empty()) {
+        throw std::invalid_argument(
+            fmt::format("{} is to be made: name at least one host that the coordinator is dialled "
+                        "by (--host)",
+                        CertificateOf(kCoordinator)));
+      }
+    } else {
+      CheckHosts();
+    }
+    if (founds_ || key || (missing_.empty() && !token_is_missing_)) return;
+    throw std::invalid_argument(fmt::format(
+        "{} is missing, and only who has {} can make it: bring that key here, or name another "
+        "folder to make new keys for all",
+        missing_.empty() ? Path(kToken) : CertificateOf(missing_.front()), KeyOf(kAuthority)));
+  }
+
+  void LookFor(const std::string& member) {
+    const std::string certificate = CertificateOf(member), key = KeyOf(member);
+    const bool has_certificate = fs::exists(certificate), has_key = fs::exists(key);
+    if (has_certificate != has_key) {
+      throw std::invalid_argument(
+          fmt::format("{} is there, but not {}: bring that back, or remove this to have both made",
+                      has_key ? key : certificate, has_key ? certificate : key));
+    }
+    if (!has_certificate) return missing_.push_back(member);
+    if (founds_) {
+      throw std::invalid_argument(fmt::format(
+          "{} is there, but not {}, the authority that signed it: bring it back, or name another "
+          "folder to make new keys for all",
+          certificate, CertificateOf(kAuthority)));
+    }
+    keys_.kept.insert(keys_.kept.end(), {certificate, key});
+  }
+
+  void CheckHosts() const {
+    const auto kept = ReadCertificates(CertificateOf(kCoordinator));
+    for (const std::string& host : config_.hosts) {
+      if (IsFor(kept.front().get(), host)) continue;
+      throw std::invalid_argument(fmt::format(
+          "{} is for {}, not for {}: remove coordinator.pem and coordinator-key.pem to have them "
+          "made for every --host given",
+          CertificateOf(kCoordinator), NamesOf(kept.front().get()), host));
+    }
+  }
+
+  void Add(const std::string& path, std::string text, bool secret) {
+    files_.push_back({path, std::move(text), secret});
+  }
+
+  void Sign() {
+    if (founds_) {
+      Found();
+    } else if (!missing_.empty()) {
+      TakeUp();
+    }
+    for (const std::string& member : missing_) SignMember(member);
+    if (token_is_missing_) Add(Path(kToken), NewToken() + "\n", true);
+  }
+
+  void Found() {
+    key_ = NewKey();
+    const std::time_t until = from_ + kDay * std::max(kAuthorityDays, config_.days);
+    authority_ = MakeCertificate("spes-sim authority", key_.get(), nullptr, from_ - kDay, until,
+                                 {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
+                                  {NID_key_usage, "critical,keyCertSign,cRLSign"},
+                                  {NID_subject_key_identifier, "hash"}});
+    Add(CertificateOf(kAuthority), Pem(authority_.get()), false);
+    Add(KeyOf(kAuthority), Pem(key_.get()), true);
+  }
+
+  void TakeUp() {
+    const std::string certificate = CertificateOf(kAuthority), key = KeyOf(kAuthority);
+    CheckPrivate(key);
+    authority_ = std::move(ReadCertificates(certificate).front());
+    key_ = ReadKey(key);
+    if (X509_check_private_key(authority_.get(), key_.get()) != 1) {
+      ERR_clear_error();
+      throw std::invalid_argument(fmt::format("{}: not the key of {}", key, certificate));
+    }
+    CheckDates(DatesOf(certificate), config_.from);
+    const ASN1_TIME* end = X509_get0_notAfter(authority_.get());
+    const std::time_t left = SecondsOf(end) - from_;
+    if (left < until_ - from_) {
+      throw std::invalid_argument(
+          fmt::format("{} expires on {}, and nothing that it signs may be valid for longer: --days "
+                      "{} at most, or name another folder to make new keys for all",
+                      certificate, Date(end), left / kDay));
+    }
+  }
+
+  void SignMember(const std::string& member) {
+    const Signer signer{authority_.get(), key_.get()};
+    std::vector<std::pair<int, std::string>> extensions = {
+        {NID_basic_constraints, "critical,CA:FALSE"},
+        {NID_key_usage, "critical,digitalSignature"},
+        {NID_authority_key_identifier, "keyid"}};
+    std::string name = "spes-sim coordinator";
+    if (member == kCoordinator) {
+      extensions.insert(extensions.end(),
+                        {{NID_subject_alt_name, hosts_}, {NID_ext_key_usage, "serverAuth"}});
+    } else {
+      name = NodeName(std::stoi(member.substr(member.find('-') + 1)));
+      extensions.emplace_back(NID_ext_key_usage, "clientAuth");
+    }
+    const PrivateKey key = NewKey();
+    const Certificate certificate =
+        MakeCertificate(name, key.get(), &signer, from_ - kDay, until_, extensions);
+    Add(CertificateOf(member), Pem(certificate.get()), false);
+    Add(KeyOf(member), Pem(key.get()), true);
+  }
+
+  void Write() {
+    std::error_code error;
+    const bool created = fs::create_directories(config_.folder, error);
+    if (error) {
+      throw std::runtime_error(
+          fmt::format("{}: cannot be made: {}", config_.folder, error.message()));
+    }
+    try {
+      for (const File& file : files_) {
+        keys_.made.push_back(file.path);
+        WriteKeyFile(file.path, file.text, file.secret);
+      }
+    } catch (...) {
+      for (const std::string& path : keys_.made) fs::remove(path, error);
+      if (created) fs::remove(config_.folder, error);
+      throw;
+    }
+  }
+
+  void Warn(const std::string& certificate) {
+    std::string line;
+    try {
+      line = CheckDates(DatesOf(certificate), config_.from);
+    } catch (const std::invalid_argument& failed) {
+      line = failed.what();
+    }
+    if (!line.empty()) keys_.warnings.push_back(line);
+  }
+
+  const KeysConfig& config_;
+  std::time_t from_, until_;  // of members
+  std::string hosts_;
+  std::vector<std::string> missing_;  // members
+  bool token_is_missing_ = false;
+  bool founds_ = false;  // a new group
+  Certificate authority_;
+  PrivateKey key_;
+  std::vector<File> files_;
+  Keys keys_;
+};
 
 }  // namespace
 
-std::vector<std::string> MakeKeys(const KeysConfig& config) {
-  if (config.hosts.empty()) {
-    throw std::invalid_argument("name at least one host that the coordinator is dialled by");
-  }
-  if (config.nodes < 0) throw std::invalid_argument("a number of nodes below 0");
-  if (config.days < 1 || config.days > kMaxDays) {
-    throw std::invalid_argument(
-        fmt::format("certificates for {} days: it must be from 1 to {}", config.days, kMaxDays));
-  }
-  const std::string hosts = AlternativeNames(config.hosts);
-
-  const std::string usage = "critical,digitalSignature";
-  std::vector<File> files;
-  const auto add = [&](const std::string& name, std::string text, bool secret) {
-    files.push_back(
-        {config.folder + "/" + name, std::move(text), static_cast<mode_t>(secret ? 0600 : 0644)});
-  };
-  const Key authority_key = NewKey();
-  const Certificate authority = Make(config, "spes-sim authority", authority_key.get(), nullptr,
-                                     {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
-                                      {NID_key_usage, "critical,keyCertSign,cRLSign"},
-                                      {NID_subject_key_identifier, "hash"}});
-  const Signer signer{authority.get(), authority_key.get()};
-  add("authority.pem", Text(authority), false);
-  const auto member = [&](const std::string& file, const std::string& name,
-                          std::vector<std::pair<int, std::string>> extensions) {
-    const Key key = NewKey();
-    extensions.insert(extensions.end(), {{NID_basic_constraints, "critical,CA:FALSE"},
-                                         {NID_key_usage, usage},
-                                         {NID_authority_key_identifier, "keyid"}});
-    add(file + ".pem", Text(Make(config, name, key.get(), &signer, extensions)), false);
-    add(file + "-key.pem", Text(key), true);
-  };
-  member("coordinator", "spes-sim coordinator",
-         {{NID_subject_alt_name, hosts}, {NID_ext_key_usage, "serverAuth"}});
-  for (NodeId node = 0; node < config.nodes; ++node) {
-    member(fmt::format("node-{}", node), NodeName(node), {{NID_ext_key_usage, "clientAuth"}});
-  }
-  std::array<std::byte, kTokenBytes> token;
-  FillRandom(token);
-  add("token", Hexadecimal(token) + "\n", true);
-
-  std::error_code error;
-  std::filesystem::create_directories(config.folder, error);
-  if (error) {
-    throw std::runtime_error(fmt::format("{}: cannot be made: {}", config.folder, error.message()));
-  }
-  for (const File& file : files) {
-    if (std::filesystem::exists(file.path, error)) {
-      throw std::invalid_argument(fmt::format(
-          "{} exists already: name another folder, or remove {}", file.path, config.folder));
-    }
-  }
-  std::vector<std::string> paths;
-  for (const File& file : files) {
-    Write(file);
-    paths.push_back(file.path);
-  }
-  return paths;
-}
-
-std::string CheckDates(const std::string& certificate, std::chrono::system_clock::time_point now) {
-  const std::unique_ptr<BIO, Free<BIO, BIO_free_all>> file(BIO_new_file(certificate.c_str(), "r"));
-  const Certificate read(file ? PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr) : nullptr);
-  ERR_clear_error();
-  if (!read) {
-    throw std::invalid_argument(fmt::format("{}: no certificate in PEM form", certificate));
-  }
-  const X509* x = read.get();
-  const auto is_before = [](const ASN1_TIME* time, std::chrono::system_clock::time_point at) {
-    return ASN1_TIME_cmp_time_t(time, std::chrono::system_clock::to_time_t(at)) < 0;
-  };
-  const std::string which = fmt::format("{}: the certificate \"{}\"", certificate, CommonName(x));
-  if (is_before(X509_get0_notAfter(x), now)) {
-    throw std::invalid_argument(
-        fmt::format("{} expired on {}: make new keys", which, Date(X509_get0_notAfter(x))));
-  }
-  if (!is_before(X509_get0_notBefore(x), now + std::chrono::seconds(1))) {
-    throw std::invalid_argument(fmt::format("{} is not valid before {}; is the clock right?", which,
-                                            Date(X509_get0_notBefore(x))));
-  }
-  if (!is_before(X509_get0_notAfter(x), now + kSoon)) return "";
-  return fmt::format("{} expires on {}", which, Date(X509_get0_notAfter(x)));
-}
-
-void CheckPrivate(const std::string& key) {
-  struct stat status {};
-  if (stat(key.c_str(), &status) == 0 && (status.st_mode & 007)) {
-    throw std::invalid_argument(fmt::format("{}: anyone may use this key: chmod 600 it", key));
-  }
-}
-
-std::string ReadToken(const std::string& path) {
-  struct stat status {};
-  std::ifstream file(path);
-  if (!file || stat(path.c_str(), &status) != 0) {
-    throw std::invalid_argument(
-        fmt::format("{}: cannot be read as the token: {}", path, std::strerror(errno)));
-  }
-  if (status.st_mode & 077) {
-    throw std::invalid_argument(fmt::format("{}: others may use this token: chmod 600 it", path));
-  }
-  std::string token;
-  std::getline(file, token);
-  if (token.ends_with('\r')) token.pop_back();
-  if (token.size() < kMinToken) {
-    throw std::invalid_argument(fmt::format(
-        "{}: a token of {} characters can be guessed: {} at least", path, token.size(), kMinToken));
-  }
-  return token;
-}
+Keys MakeKeys(const KeysConfig& config) { return KeyMaker(config).Make(); }
 
 }  // namespace spes::trainer

@@ -28,6 +28,7 @@ class Server final : public OnLoop<TcpServer>, public Session::Host, public Gate
   std::string address() const override;
   void Connect(OnMessage on_message, OnLost lost) override;
   Allocate DecodeMemory() override { return memory_.ForDecoding(); }
+  void RenewCertificate() override { tls_ = TlsContext::OfCoordinator(config_.security); }
   void Ban(NodeId node, const std::string& reason) override;
   void Send(NodeId to, Message message, std::int64_t charged_bytes,
             std::function<void()> delivered) override;

@@ -15,6 +15,15 @@ std::string Label(std::string_view name, std::string_view value) {
   return fmt::format("{}=\"{}\"", name, EscapeLabel(value));
 }
 
+// Without the port, which is another one after every reconnect: "HOST:PORT", "[IPV6]:PORT".
+std::string_view HostOf(std::string_view address) {
+  address = address.substr(0, address.rfind(':'));
+  if (address.starts_with('[') && address.ends_with(']')) {
+    address = address.substr(1, address.size() - 2);
+  }
+  return address;
+}
+
 class Writer {
  public:
   // What follows are samples of this metric.
@@ -64,6 +73,12 @@ void RunMetrics(const StatusReport& r, Writer& w) {
   w.Sample("", r.run_s);
   w.Metric("spes_process_seconds", "gauge", "Wall time since the coordinator's process began.");
   w.Sample("", r.process_s);
+  w.Metric("spes_report_age_seconds", "gauge",
+           "Time since the coordinator has reported these figures; it does so every second.");
+  w.Sample("", r.age_s());
+  w.Metric("spes_certificate_expiration_timestamp_seconds", "gauge",
+           "When the coordinator's certificate expires, since 1970.");
+  if (r.certificate_expires_s) w.Sample("", *r.certificate_expires_s);
   w.Metric("spes_tokens_total", "counter", "Tokens that all nodes have trained on.");
   w.Sample("", r.tokens);
   w.Metric("spes_published_bytes_total", "counter",
@@ -97,14 +112,14 @@ void NodeMetrics(const StatusReport& r, Writer& w) {
   each([&](const std::string& label, const NodeReport& node) { w.Sample(label, node.last_round); });
   w.Metric("spes_node_upload_seconds", "gauge", "Time that the node's last upload took.");
   each([&](const std::string& label, const NodeReport& node) { w.Sample(label, node.upload_s); });
-  w.Metric("spes_node_info", "gauge", "Where the node is connected from.");
+  w.Metric("spes_node_info", "gauge", "The host that the node is connected from.");
   each_connection([&](const std::string& label, const TcpNodeStatus& c) {
-    if (!c.address.empty()) w.Sample(label + "," + Label("address", c.address), true);
+    if (!c.address.empty()) w.Sample(label + "," + Label("host", HostOf(c.address)), true);
   });
   w.Metric("spes_node_connected", "gauge", "1 while the node has a connection.");
   each_connection(
       [&](const std::string& label, const TcpNodeStatus& c) { w.Sample(label, c.connected); });
-  w.Metric("spes_node_rtt_seconds", "gauge", "Smoothed round trip of the control connection.");
+  w.Metric("spes_node_rtt_seconds", "gauge", "Smoothed round trip of the connection for beats.");
   each_connection(
       [&](const std::string& label, const TcpNodeStatus& c) { w.Sample(label, c.rtt_s); });
   w.Metric("spes_node_sent_bytes_total", "counter", "Bytes sent to the node.");

@@ -1,6 +1,7 @@
 // Where a run stands, as its status page and /metrics show it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -36,8 +37,17 @@ struct StatusReport {
   std::int64_t tokens = 0;             // trained so far, all nodes
   std::int64_t bytes = 0;              // up and down in published rounds, all nodes
   std::int64_t resident_bytes = 0;     // of this process
-  std::vector<EvalReport> evals;       // the latest of each domain
-  std::vector<NodeReport> nodes;       // [node]
+  // Of the coordinator's certificate, in seconds since 1970; nothing where it has none.
+  std::optional<std::int64_t> certificate_expires_s;
+  std::vector<EvalReport> evals;  // the latest of each domain
+  std::vector<NodeReport> nodes;  // [node]
+  // When it was made.
+  std::chrono::steady_clock::time_point published = std::chrono::steady_clock::now();
+
+  // Now, in seconds.
+  double age_s() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - published).count();
+  }
 };
 
 inline constexpr const char* kRunStates[] = {"waiting", "training", "reducing", "finishing",

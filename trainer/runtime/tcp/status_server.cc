@@ -60,7 +60,12 @@ std::string AnswerTo(std::string_view line, const StatusReport& report) {
     return Answer("200 OK", "text/plain; version=0.0.4; charset=utf-8", MetricsText(report), head);
   }
   if (path == "/status.json") return Answer("200 OK", "application/json", StatusJson(report), head);
-  if (path == "/healthz") return Answer("200 OK", "text/plain", "ok\n", head);
+  if (path == "/healthz") {
+    const double age_s = report.age_s();
+    if (age_s <= kStale.count()) return Answer("200 OK", "text/plain", "ok\n", head);
+    return Answer("503 Service Unavailable", "text/plain",
+                  fmt::format("the run has reported nothing for {:.0f} s\n", age_s), head);
+  }
   return Complaint("404 Not Found");
 }
 

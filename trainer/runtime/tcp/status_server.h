@@ -1,6 +1,7 @@
 // HTTP for whoever watches a run: a page, /metrics, /status.json, /healthz.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -8,8 +9,12 @@
 
 namespace spes::trainer {
 
+inline constexpr std::chrono::seconds kStale{30};
+
 // Read-only, unencrypted, open to whoever reaches the address: meant for this machine's own
-// addresses. It answers on threads of its own, from the report that was published last.
+// addresses. It answers on threads of its own, from the report that was published last. /healthz
+// says "ok" as long as that is not older than kStale, and 503 from then on: whoever publishes does
+// so all the time.
 class StatusServer {
  public:
   virtual ~StatusServer() = default;

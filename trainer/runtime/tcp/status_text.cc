@@ -161,6 +161,8 @@ std::string StatusJson(const StatusReport& r) {
                {"tokens", r.tokens},
                {"bytes", r.bytes},
                {"resident_bytes", r.resident_bytes},
+               {"certificate_expires_s",
+                r.certificate_expires_s ? Json(*r.certificate_expires_s) : Json(nullptr)},
                {"evals", Json::array()},
                {"nodes", Json::array()}};
   for (const EvalReport& eval : r.evals) {

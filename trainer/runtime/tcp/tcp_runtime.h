@@ -63,8 +63,8 @@ struct TcpScenario {
 struct TcpNodeStatus {
   bool connected = false;
   std::string address;                                      // of the other side, as text
-  double rtt_s = std::numeric_limits<double>::quiet_NaN();  // smoothed, of the control connection;
-                                                            // NaN where not measured
+  double rtt_s = std::numeric_limits<double>::quiet_NaN();  // smoothed, of the connection for
+                                                            // beats; NaN where not measured
   std::int64_t sent_bytes = 0, received_bytes = 0, retransmissions = 0;
   int reconnects = 0;
   std::int64_t transfer_bytes = 0, transfer_done = 0;  // of the one underway, either way
@@ -123,6 +123,9 @@ class TcpServer : public TcpRuntime {
   virtual void Connect(OnMessage on_message, OnLost lost) = 0;
   // Where an upload that came as codes is read into; see TcpOptions::uploads_in_memory.
   virtual Allocate DecodeMemory() = 0;
+  // Reads the files of `security` again: connections from now on are shown what they hold. Throws
+  // as the constructor does on files that are no good, and nothing has changed then.
+  virtual void RenewCertificate() = 0;
   // Ends the node's session, and refuses it from now on with this reason.
   virtual void Ban(NodeId node, const std::string& reason) = 0;
 };

@@ -12,7 +12,7 @@
 #include <fstream>
 
 #include "trainer/runtime/tcp/certificates.h"
-#include "trainer/runtime/tcp/keys.h"
+#include "trainer/runtime/tcp/key_files.h"
 
 namespace spes::trainer {
 

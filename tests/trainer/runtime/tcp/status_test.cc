@@ -43,6 +43,7 @@ StatusReport Sample() {
   report.tokens = 123456789012;
   report.bytes = 5 << 20;
   report.resident_bytes = 1 << 30;
+  report.certificate_expires_s = 1893456000;
   report.evals = {{"gcide", 2.5}};
   TcpNodeStatus connection;
   connection.connected = true;
@@ -89,6 +90,14 @@ std::unique_ptr<StatusServer> Serve(const std::string& address, StatusReport rep
   return ServeStatus(address, std::make_shared<const StatusReport>(std::move(report)));
 }
 
+// Metrics but for the one that always changes.
+std::string WithoutAge(const std::string& metrics) {
+  const std::string name = "\nspes_report_age_seconds ";
+  const std::size_t at = metrics.find(name);
+  if (at == std::string::npos) return "there is no age";
+  return metrics.substr(0, at) + metrics.substr(metrics.find('\n', at + 1));
+}
+
 std::string WhyNot(const std::string& address) {
   try {
     Serve(address);
@@ -128,13 +137,14 @@ TEST(StatusText, MetricsKeepToTheFormat) {
   expect("spes_round", 3);
   expect("spes_rounds_planned", 8);
   expect("spes_run_seconds", 61.5);
+  expect("spes_certificate_expiration_timestamp_seconds", 1893456000);
   expect("spes_tokens_total", 123456789012);
   expect("spes_eval_loss{domain=\"gcide\"}", 2.5);
   expect("process_resident_memory_bytes", 1 << 30);
   expect("spes_node_state{node=\"0\",state=\"training\"}", 1);
   expect("spes_node_state{node=\"1\",state=\"training\"}", 0);
   expect("spes_node_state{node=\"1\",state=\"absent\"}", 1);
-  expect("spes_node_info{node=\"0\",address=\"192.0.2.7:40000\"}", 1);
+  expect("spes_node_info{node=\"0\",host=\"192.0.2.7\"}", 1);
   expect("spes_node_connected{node=\"1\"}", 0);
   expect("spes_node_rtt_seconds{node=\"0\"}", 0.0123);
   expect("spes_node_received_bytes_total{node=\"0\"}", 2000);
@@ -144,12 +154,27 @@ TEST(StatusText, MetricsKeepToTheFormat) {
   EXPECT_FALSE(metrics.samples.contains("spes_node_upload_seconds{node=\"1\"}"));
 }
 
+TEST(StatusText, AReconnectBeginsNoNewTimeSeries) {
+  StatusReport report = Sample();
+  const auto series = [&report](const std::string& address) {
+    report.nodes[0].connection->address = address;
+    for (const auto& [name, value] : CheckMetrics(MetricsText(report)).samples) {
+      if (name.starts_with("spes_node_info")) return name;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(series("192.0.2.7:40000"), series("192.0.2.7:40001"));
+  EXPECT_EQ(series("[2001:db8::7]:40000"), "spes_node_info{node=\"0\",host=\"2001:db8::7\"}");
+}
+
 TEST(StatusText, ASimulationHasNoConnections) {
   StatusReport report = Sample();
+  report.certificate_expires_s.reset();
   for (NodeReport& node : report.nodes) node.connection.reset();
   const std::string text = MetricsText(report);
   EXPECT_THAT(CheckMetrics(text).offences, ElementsAre());
   EXPECT_THAT(text, Not(HasSubstr("spes_node_rtt_seconds")));
+  EXPECT_THAT(text, Not(HasSubstr("spes_certificate")));
   EXPECT_THAT(StatusPage(report), Not(HasSubstr("RTT")));
   EXPECT_FALSE(nlohmann::json::parse(StatusJson(report))["nodes"][0].contains("rtt_s"));
 }
@@ -203,7 +228,7 @@ TEST(StatusServer, AnswersWithTheLatestReport) {
   const std::string metrics = Get(server->address(), "/metrics");
   EXPECT_THAT(metrics, HasSubstr("HTTP/1.1 200 OK"));
   EXPECT_THAT(metrics, HasSubstr("Content-Type: text/plain; version=0.0.4; charset=utf-8"));
-  EXPECT_EQ(Body(metrics), MetricsText(Sample()));
+  EXPECT_EQ(WithoutAge(Body(metrics)), WithoutAge(MetricsText(Sample())));
   EXPECT_THAT(Get(server->address(), "/"),
               HasSubstr("Content-Security-Policy: default-src 'none'"));
   EXPECT_EQ(Body(Get(server->address(), "/")), StatusPage(Sample()));
@@ -213,6 +238,23 @@ TEST(StatusServer, AnswersWithTheLatestReport) {
   next->round = 4;
   server->Publish(next);
   EXPECT_EQ(CheckMetrics(Body(Get(server->address(), "/metrics"))).samples.at("spes_round"), 4);
+}
+
+TEST(StatusServer, ARunThatReportsNothingIsNotHealthy) {
+  StatusReport old = Sample();
+  old.published -= kStale + std::chrono::seconds(1);
+  const auto server = Serve("127.0.0.1:0", old);
+  const std::string answer = Get(server->address(), "/healthz");
+  EXPECT_THAT(answer, HasSubstr("HTTP/1.1 503 Service Unavailable\r\n"));
+  EXPECT_THAT(Body(answer), testing::MatchesRegex("the run has reported nothing for 3[0-9]+ s\n"));
+  const auto age = [&server] {
+    return CheckMetrics(Body(Get(server->address(), "/metrics")))
+        .samples.at("spes_report_age_seconds");
+  };
+  EXPECT_GE(age(), 31);
+  server->Publish(std::make_shared<const StatusReport>(Sample()));
+  EXPECT_EQ(Body(Get(server->address(), "/healthz")), "ok\n");
+  EXPECT_LT(age(), 30);
 }
 
 TEST(StatusServer, AnswersNothingElseAndOutlivesRubbish) {

@@ -11,7 +11,7 @@
 #include "tests/trainer/runtime/tcp/key_ring.h"
 #include "tests/trainer/runtime/tcp/payloads.h"
 #include "tests/trainer/runtime/tcp/raw_socket.h"
-#include "trainer/runtime/tcp/keys.h"
+#include "trainer/runtime/tcp/key_files.h"
 
 namespace spes::trainer {
 namespace {
@@ -129,9 +129,9 @@ TEST(Trust, CertificatesOfTheCoordinatorAreCheckedAndTheReasonIsNamed) {
     return Attempt(KeyRing::Coordinator("t", folder), node).why;
   };
   EXPECT_THAT(why(KeyRing::Expired(), KeyRing::Expired()),
-              HasSubstr("the certificate \"spes-sim authority\" expired on 2000-12-31"));
+              HasSubstr("the certificate \"spes-sim authority\" expired on 2009-12-29"));
   EXPECT_THAT(why(KeyRing::Future(), KeyRing::Future()),
-              HasSubstr("is not valid before 2099-01-01"));
+              HasSubstr("is not valid before 2098-12-31"));
   EXPECT_THAT(why(KeyRing::Elsewhere(), KeyRing::Elsewhere()),
               HasSubstr("the certificate \"spes-sim coordinator\" is for trainer.example, not for "
                         "127.0.0.1"));
@@ -180,7 +180,7 @@ TEST(Trust, TheCoordinatorsLogSaysWhatIsWrongWithANodesCertificate) {
   node.authority = KeyRing::Folder() + "/authority.pem";
   Attempt attempt(coordinator, node);
   EXPECT_THAT(attempt.why, HasSubstr("it has expired"));
-  EXPECT_THAT(attempt.server.Events("dropped"), Contains(HasSubstr("expired on 2000-12-31")));
+  EXPECT_THAT(attempt.server.Events("dropped"), Contains(HasSubstr("expired on 2009-12-29")));
 }
 
 TEST(Trust, WithoutAWishACertificateSaysWhichNodeItIs) {
@@ -292,7 +292,7 @@ TEST(Trust, ACoordinatorsOwnCertificateIsLookedAtBeforeAnybodyElseSeesIt) {
   const auto now = std::chrono::system_clock::now();
   const auto at = [&](const std::string& folder, int days) -> std::string {
     try {
-      return CheckDates(folder + "/coordinator.pem", now + std::chrono::hours(24 * days));
+      return CheckDates(DatesOf(folder + "/coordinator.pem"), now + std::chrono::hours(24 * days));
     } catch (const std::invalid_argument& error) {
       return std::string("refused: ") + error.what();
     }
@@ -304,7 +304,7 @@ TEST(Trust, ACoordinatorsOwnCertificateIsLookedAtBeforeAnybodyElseSeesIt) {
                                                 Not(HasSubstr("refused"))));
   EXPECT_THAT(at(KeyRing::Folder(), 366), testing::MatchesRegex("refused: .* expired on 2.*"));
   EXPECT_THAT(at(KeyRing::Expired(), 0), HasSubstr("expired on 2000-12-31"));
-  EXPECT_THAT(at(KeyRing::Future(), 0), HasSubstr("is not valid before 2099-01-01"));
+  EXPECT_THAT(at(KeyRing::Future(), 0), HasSubstr("is not valid before 2098-12-31"));
   EXPECT_THAT(at("/nowhere", 0), HasSubstr("no certificate"));
 }
 
@@ -350,7 +350,9 @@ TEST(Trust, SecretsThatCanBeGuessedOrReadAreNotUsed) {
   EXPECT_THROW(ReadToken(with_mode("short", "0123456789abcde\n", 0600)), std::invalid_argument);
   EXPECT_THROW(ReadToken(with_mode("open", "0123456789abcdef\n", 0640)), std::invalid_argument);
   EXPECT_NO_THROW(CheckPrivate(with_mode("key", "k", 0640)));
-  EXPECT_THROW(CheckPrivate(with_mode("key", "k", 0644)), std::invalid_argument);
+  for (const int mode : {0644, 0660, 0620, 0601}) {
+    EXPECT_THROW(CheckPrivate(with_mode("key", "k", mode)), std::invalid_argument) << mode;
+  }
   std::filesystem::remove_all(folder);
 }
 
