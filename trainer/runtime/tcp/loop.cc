@@ -130,7 +130,7 @@ void Loop::Tick() {
     last_tick_ = now;
     if (on_tick_) on_tick_(std::min(passed, 1.0));
     Called();
-    if (user_tick_ && !works_) user_tick_();
+    if (user_tick_) user_tick_();
   });
 }
 

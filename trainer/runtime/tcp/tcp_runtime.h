@@ -84,7 +84,8 @@ class TcpRuntime : public Runtime {
   using OnMessage = std::function<void(NodeId from, const Message&)>;
   using OnLost = std::function<void(NodeId peer, const std::string& reason)>;
 
-  // Runs call-backs until Stop, or until `until` is true after one; calls `tick` about every 0.1 s.
+  // Runs call-backs until Stop, or until `until` is true after one; calls `tick` about every 0.1 s,
+  // during Work too.
   // Throws what a call-back or a work has thrown.
   virtual void Run(const std::function<bool()>& until, const std::function<void()>& tick) = 0;
 

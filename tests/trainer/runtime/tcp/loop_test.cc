@@ -87,8 +87,10 @@ TEST(Loop, NoCallBackComesWhileWorkIsWaitedFor) {
     ran.push_back(2);
     loop.Cancel(cancelled);
   });
-  loop.Run([&] { return ran.size() == 5; }, [&] { EXPECT_GE(ran.size(), 2u); });
+  int user_ticks = 0;
+  loop.Run([&] { return ran.size() == 5; }, [&] { user_ticks += ran.size() == 1; });
   EXPECT_THAT(ran, ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_GE(user_ticks, 2) << "others see that it lives";
 }
 
 TEST(Loop, AnExceptionOfWorkIsTheCallers) {
