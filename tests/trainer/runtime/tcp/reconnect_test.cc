@@ -76,7 +76,8 @@ TEST_P(BrokenOfSome, AnUploadGoesOnWhereItWas) {
   node->Send(kCoordinator, offer);
   ExpectUpload();
   ExpectNoMore();
-  EXPECT_GE(proxy->connections(), 2 + kStreams + 1);
+  // The others may have brought the rest before the node dials again.
+  while (proxy->connections() < 2 + kStreams + 1) std::this_thread::yield();
   // Half of it was there already, or on its way.
   EXPECT_LT(proxy->up_bytes(), kPayload + kOnTheWay + (1 << 20));
 }
