@@ -47,7 +47,10 @@ std::variant<NodeId, std::monostate, Refuse> Roster::Judge(Request& request,
   if (!request.certified) {
     if (hello.node == kAnyNode) return AnyNode();
     auto given = Want(hello.node, request);
-    return hello.or_any && std::holds_alternative<Refuse>(given) ? AnyNode() : std::move(given);
+    const auto* refuse = std::get_if<Refuse>(&given);
+    // Who is kept out must not come back under another number.
+    const bool another = hello.or_any && refuse && refuse->code != RefuseCode::kBanned;
+    return another ? AnyNode() : std::move(given);
   }
   if (hello.node != kAnyNode && !hello.or_any && hello.node != *request.certified) {
     return Refuse{RefuseCode::kTaken, true,
@@ -86,8 +89,8 @@ std::variant<NodeId, std::monostate, Refuse> Roster::Want(NodeId node, Request& 
   return node;
 }
 
-// One that nobody has been yet; otherwise the one that is away longest, once that is no short
-// while.
+// One that nobody has been yet; otherwise the one that is away longest, once it is not waited for
+// any more.
 std::variant<NodeId, std::monostate, Refuse> Roster::AnyNode() const {
   bool all_connected = true;
   std::optional<NodeId> longest;

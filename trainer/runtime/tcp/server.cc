@@ -18,7 +18,6 @@ namespace {
 
 constexpr int kMaxGatesPerAddress = 16, kMaxGates = 256;
 constexpr double kLeavingSeconds = 5;
-constexpr double kAwayForAMoment = 10;  // a node dials again after 5 s at most
 // After which a node may try again whose upload there was no room for.
 constexpr sim::Time kNoRoomRest = std::chrono::seconds(5);
 
@@ -51,10 +50,9 @@ Server::Server(TcpServeConfig config, std::shared_ptr<const BlockTable> table, C
       memory_(config_.options.uploads_in_memory, config_.options.spool),
       acceptor_(loop_.io()),
       accept_again_(loop_.io()),
-      roster_(
-          {config_.nodes, config_.taken, config_.resumed, config_.options.clock_difference.count(),
-           std::min(kAwayForAMoment, config_.options.give_up_after.count())},
-          config_.scenario) {
+      roster_({config_.nodes, config_.taken, config_.resumed,
+               config_.options.clock_difference.count(), config_.options.give_up_after.count()},
+              config_.scenario) {
   Bind();
   loop_.OnTick([this](double passed) { Tick(passed); });
   loop_.BetweenCalls([this] { memory_.Trim(); });

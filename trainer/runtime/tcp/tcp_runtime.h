@@ -39,7 +39,8 @@ struct TcpOptions {
   std::string congestion;                 // cubic, reno, bbr, …; empty: the system's
   std::int64_t chunk_bytes = 1 << 20;     // of a transfer's payload
   Seconds beat_every{2}, dead_after{15};  // silence that breaks a connection
-  Seconds give_up_after{60};              // without a connection, a session ends
+  Seconds give_up_after{60};              // without a connection, a session ends, and its number
+                                          // is given to others where no other one is left
   Seconds dial_for{0};                    // a node, in vain; 0: without end
   Seconds handshake_time{10};             // from connect to being let in
   int connections_per_address = 256;      // that are not let in yet: 16 at most
