@@ -117,7 +117,7 @@ bool HonestSide::Finish(bool silent) {
 }
 
 void HonestSide::OnConnectionClosed(trainer::Session&, const trainer::Connection&,
-                                    trainer::ConnectionRole, const std::string& why, bool) {
+                                    trainer::ConnectionRole, const std::string& why) {
   CheckLine(why);
   if (!ending_) amiss_ = true;
 }

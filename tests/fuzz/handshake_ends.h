@@ -59,7 +59,7 @@ class HonestSide : public trainer::Session::Host {
   // Session::Host, as far as both sides do the same.
   void OnArrival(trainer::Session&, trainer::Message) override {}
   void OnConnectionClosed(trainer::Session&, const trainer::Connection&, trainer::ConnectionRole,
-                          const std::string& why, bool permanent) override;
+                          const std::string& why) override;
   void OnBroken(trainer::Session& session, const std::string& why) override;
   void OnNoRoom(trainer::Session& session, const std::string& why) override {
     OnBroken(session, why);

@@ -245,7 +245,7 @@ void Client::OnArrival(Session&, Message message) {
 }
 
 void Client::OnConnectionClosed(Session& session, const Connection& connection, ConnectionRole role,
-                                const std::string& why, bool) {
+                                const std::string& why) {
   broken_.Add(session, {sim::ToSeconds(Now()), node_, "disconnected",
                         fmt::format("{} connection: {}", Name(role), why)});
   if (connection.age_s() < kSteady) OnYoungEnd();

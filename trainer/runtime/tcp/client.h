@@ -37,7 +37,7 @@ class Client final : public OnLoop<TcpClient>, public Session::Host {
   // Session::Host.
   void OnArrival(Session& session, Message message) override;
   void OnConnectionClosed(Session& session, const Connection& connection, ConnectionRole role,
-                          const std::string& why, bool permanent) override;
+                          const std::string& why) override;
   void OnBye(Session& session, const Bye& bye) override;
   void OnBroken(Session& session, const std::string& why) override;
   void OnNoRoom(Session& session, const std::string& why) override;

@@ -285,7 +285,7 @@ void Server::OnTransfer(Session& session, const TransferReport& report) {
 }
 
 void Server::OnConnectionClosed(Session& session, const Connection& connection, ConnectionRole role,
-                                const std::string& why, bool) {
+                                const std::string& why) {
   if (roster_.Of(session.node()).get() != &session) return;  // it leaves
   broken_.Add(session,
               {sim::ToSeconds(Now()), session.node(), "disconnected",

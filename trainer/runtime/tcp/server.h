@@ -40,7 +40,7 @@ class Server final : public OnLoop<TcpServer>, public Session::Host, public Gate
   void OnArrival(Session& session, Message message) override;
   void OnTransfer(Session& session, const TransferReport& report) override;
   void OnConnectionClosed(Session& session, const Connection& connection, ConnectionRole role,
-                          const std::string& why, bool permanent) override;
+                          const std::string& why) override;
   void OnBye(Session& session, const Bye& bye) override;
   void OnBroken(Session& session, const std::string& why) override;
   void OnNoRoom(Session& session, const std::string& why) override;

@@ -28,22 +28,23 @@ Session::Session(Setup setup, std::shared_ptr<const BlockTable> table, Loop& loo
 
 // Connections.
 
-Session::Link* Session::LinkOf(const Connection& connection) {
+const Session::Link* Session::LinkOf(const Connection& connection) const {
   const auto found = std::ranges::find_if(
       links_, [&](const Link& link) { return link.connection.get() == &connection; });
   return found == links_.end() ? nullptr : &*found;
 }
 
-Session::Link* Session::LinkOf(ConnectionRole role, int index) {
+Session::Link* Session::LinkOf(const Connection& connection) {
+  return const_cast<Link*>(std::as_const(*this).LinkOf(connection));
+}
+
+const Session::Link* Session::LinkOf(ConnectionRole role, int index) const {
   const auto found = std::ranges::find_if(
       links_, [&](const Link& link) { return link.role == role && link.index == index; });
   return found == links_.end() ? nullptr : &*found;
 }
 
-bool Session::Has(ConnectionRole role, int index) const {
-  return std::ranges::any_of(
-      links_, [&](const Link& link) { return link.role == role && link.index == index; });
-}
+bool Session::Has(ConnectionRole role, int index) const { return LinkOf(role, index) != nullptr; }
 
 bool Session::connected() const {
   return Has(ConnectionRole::kControl, 0) && std::ranges::any_of(links_, [](const Link& link) {
@@ -94,13 +95,13 @@ void Session::Detach(Link link) {
   if (outbox_.HasChunk()) WakeAll(ConnectionRole::kBulk);
 }
 
-void Session::OnClosed(Connection& connection, const std::string& why, bool permanent) {
+void Session::OnClosed(Connection& connection, const std::string& why, bool) {
   const auto self = shared_from_this();
   const Link* found = LinkOf(connection);
   if (!found || ended_) return;
   const Link link = *found;
   Detach(link);
-  host_.OnConnectionClosed(*this, connection, link.role, why, permanent);
+  host_.OnConnectionClosed(*this, connection, link.role, why);
 }
 
 void Session::Tick(double passed) {
@@ -160,10 +161,9 @@ void Session::End(const std::optional<Bye>& bye) {
 // What comes.
 
 std::optional<std::uint64_t> Session::Most(const Connection& connection, FrameType type) const {
-  const auto found = std::ranges::find_if(
-      links_, [&](const Link& link) { return link.connection.get() == &connection; });
-  if (found == links_.end()) return std::nullopt;
-  const ConnectionRole role = found->role;
+  const Link* link = LinkOf(connection);
+  if (!link) return std::nullopt;
+  const ConnectionRole role = link->role;
   if (type == FrameType::kBeat) return kBeatBytes;
   if (role == ConnectionRole::kBulk && type == FrameType::kChunk) {
     return sizeof(std::int64_t) + static_cast<std::uint64_t>(setup_.other_chunk_bytes);

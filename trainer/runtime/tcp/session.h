@@ -42,8 +42,7 @@ class Session : public Connection::Owner, public std::enable_shared_from_this<Se
     // Only where the setup says that this is the coordinator.
     virtual void OnTransfer(Session&, const TransferReport&) {}
     virtual void OnConnectionClosed(Session& session, const Connection& connection,
-                                    ConnectionRole role, const std::string& why,
-                                    bool permanent) = 0;
+                                    ConnectionRole role, const std::string& why) = 0;
     virtual void OnBye(Session& session, const Bye& bye) = 0;
     // What has come is against the rules: the session cannot go on.
     virtual void OnBroken(Session& session, const std::string& why) = 0;
@@ -112,7 +111,8 @@ class Session : public Connection::Owner, public std::enable_shared_from_this<Se
   };
 
   Link* LinkOf(const Connection& connection);
-  Link* LinkOf(ConnectionRole role, int index);
+  const Link* LinkOf(const Connection& connection) const;
+  const Link* LinkOf(ConnectionRole role, int index) const;
   void Detach(Link link);
   template <class F>
   void ForEach(ConnectionRole role, F f);

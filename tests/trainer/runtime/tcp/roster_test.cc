@@ -41,8 +41,8 @@ class RosterTest : public testing::Test, public Session::Host {
   }
 
   void OnArrival(Session&, Message) override {}
-  void OnConnectionClosed(Session&, const Connection&, ConnectionRole, const std::string&,
-                          bool) override {}
+  void OnConnectionClosed(Session&, const Connection&, ConnectionRole,
+                          const std::string&) override {}
   void OnBye(Session&, const Bye&) override {}
   void OnBroken(Session&, const std::string&) override {}
   void OnNoRoom(Session&, const std::string&) override {}
