@@ -7,21 +7,36 @@
 
 namespace spes::trainer {
 
-bool IsLoopback(const asio::ip::address& address) {
-  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
-    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback();
-  }
-  return address.is_loopback();
+namespace {
+
+asio::ip::address Unmapped(const asio::ip::address& address) {
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address;
+  return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
 }
 
+// The first `bytes` of an address, for its network.
+template <class Address>
+Address Start(const Address& address, std::ptrdiff_t bytes) {
+  auto all = address.to_bytes();
+  std::fill(all.begin() + bytes, all.end(), static_cast<unsigned char>(0));
+  return Address(all);
+}
+
+}  // namespace
+
+bool IsLoopback(const asio::ip::address& address) { return Unmapped(address).is_loopback(); }
+
 std::string CountedAs(const asio::ip::address& address) {
-  if (address.is_v4() || address.is_loopback()) return address.to_string();
-  if (address.to_v6().is_v4_mapped()) {
-    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
-  }
-  auto bytes = address.to_v6().to_bytes();
-  std::fill(bytes.begin() + 8, bytes.end(), static_cast<unsigned char>(0));
-  return asio::ip::make_address_v6(bytes).to_string() + "/64";
+  const auto a = Unmapped(address);
+  if (a.is_v4() || a.is_loopback()) return a.to_string();
+  return Start(a.to_v6(), 8).to_string() + "/64";
+}
+
+std::string NetworkOf(const asio::ip::address& address) {
+  const auto a = Unmapped(address);
+  if (a.is_loopback()) return a.to_string();
+  return a.is_v4() ? Start(a.to_v4(), 3).to_string() + "/24"
+                   : Start(a.to_v6(), 6).to_string() + "/48";
 }
 
 std::vector<asio::ip::tcp::endpoint> Resolve(const HostPort& address) {

@@ -16,6 +16,10 @@ bool IsLoopback(const asio::ip::address& address);
 // subscriber's; loopback addresses as they are.
 std::string CountedAs(const asio::ip::address& address);
 
+// Whose network it is in, as far as addresses tell: of IPv4 24 bits, of IPv6 48, which is one site;
+// loopback addresses as they are.
+std::string NetworkOf(const asio::ip::address& address);
+
 // Looked up now. Throws std::invalid_argument, one line, when there is no such host.
 std::vector<asio::ip::tcp::endpoint> Resolve(const HostPort& address);
 

@@ -139,6 +139,7 @@ void Client::OnDialled(ConnectionRole role, int index, Dial::Result result) {
       OnYoungEnd();
       return Maintain();
     }
+    setup_.known = in.endpoint;
     trouble_ = false;
     failures_ = 0;
     logged_.clear();
@@ -160,7 +161,7 @@ void Client::OnDialled(ConnectionRole role, int index, Dial::Result result) {
 }
 
 void Client::OnFailure(const Dial::Failure& failure) {
-  if (failure.unknown_session) {
+  if (failure.code == RefuseCode::kUnknownSession) {
     OnYoungEnd();
     return DropSession(failure.why, std::nullopt);
   }
@@ -175,8 +176,10 @@ void Client::OnFailure(const Dial::Failure& failure) {
     }
     return;
   }
-  // Whoever can answer once in the coordinator's place must not end the node.
-  if (failure.permanent && failure.refused) throw std::runtime_error(failure.why);
+  // Whoever can answer once in the coordinator's place must not end the node, nor must a clock, of
+  // either side, that was right before and will be set again.
+  const bool passing = !failure.code || failure.code == RefuseCode::kClocks;
+  if (failure.permanent && !passing) throw std::runtime_error(failure.why);
   if (std::exchange(logged_, failure.why) != failure.why) Event("unreachable", failure.why);
 }
 

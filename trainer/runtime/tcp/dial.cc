@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -31,26 +32,31 @@ Dial::Dial(asio::io_context& io, const Setup& setup, Hello hello, std::function<
 void Dial::Start() {
   asio::error_code error;
   const auto literal = asio::ip::make_address(setup_.address.host, error);
-  if (!error) {
-    endpoints_ = {{literal, setup_.address.port}};
-    return TryNext("");
-  }
+  if (!error) return OnResolved({{literal, setup_.address.port}});
+  share_s_ = rest_s_ / 2;
   resolver_.async_resolve(
       setup_.address.host, std::to_string(setup_.address.port),
       asio::ip::tcp::resolver::numeric_service,
       [self = shared_from_this()](const asio::error_code& failed, const auto& found) {
-        if (!self->done_) return;
+        if (!self->done_ || self->next_ > 0) return;
+        if (failed && self->setup_.known) return self->OnResolved({*self->setup_.known});
         if (failed) {
           return self->Fail(fmt::format("there is no host of that name: {}", failed.message()));
         }
-        for (const auto& entry : found) self->endpoints_.push_back(entry.endpoint());
-        self->TryNext("");
+        std::vector<asio::ip::tcp::endpoint> endpoints;
+        for (const auto& entry : found) endpoints.push_back(entry.endpoint());
+        self->OnResolved(std::move(endpoints));
       });
 }
 
-// `why`: the one before it could not be reached.
-void Dial::TryNext(const std::string& why) {
-  if (next_ == endpoints_.size()) return Fail(why);
+void Dial::OnResolved(std::vector<asio::ip::tcp::endpoint> endpoints) {
+  endpoints_ = std::move(endpoints);
+  std::ranges::stable_partition(endpoints_,
+                                [this](const auto& each) { return each == setup_.known; });
+  TryNext();
+}
+
+void Dial::TryNext() {
   // One that swallows what is sent to it leaves time for the others.
   share_s_ = rest_s_ / static_cast<double>(endpoints_.size() - next_);
   const auto endpoint = endpoints_[next_++];
@@ -61,13 +67,13 @@ void Dial::TryNext(const std::string& why) {
   asio::error_code error;
   socket_ = asio::ip::tcp::socket(io_);
   socket_.open(endpoint.protocol(), error);
-  if (error) return TryNext(error.message());
+  if (error) return Fail(error.message());
   SetUpSocket(socket_.native_handle(), setup_.options.congestion,
               Milliseconds(setup_.options.dead_after));
   socket_.async_connect(endpoint,
                         [self = shared_from_this(), tried = next_](const asio::error_code& failed) {
                           if (!self->done_ || self->next_ != tried) return;
-                          if (failed) return self->TryNext(failed.message());
+                          if (failed) return self->Fail(failed.message());
                           self->OnConnected();
                         });
 }
@@ -101,7 +107,7 @@ std::optional<std::uint64_t> Dial::Most(const Connection&, FrameType type) const
     case FrameType::kWelcome:
       return kMaxHandshakeBytes;
     case FrameType::kRefuse:
-      return kMaxHandshakeBytes + static_cast<std::uint64_t>(setup_.options.limits.text_bytes);
+      return kMaxHandshakeBytes + kMaxScenarioBytes;
     default:
       return std::nullopt;
   }
@@ -125,7 +131,8 @@ void Dial::OnFrame(Connection& connection, const FrameHeader& header, std::strin
   if (other || (setup_.nodes > 0 && welcome.node >= setup_.nodes)) {
     return Fail(fmt::format("it gives node {}, which was not asked for", welcome.node));
   }
-  Finish(LetIn{std::exchange(connection_, nullptr), welcome});
+  Finish(LetIn{std::exchange(connection_, nullptr), welcome,
+               next_ > 0 ? std::optional(endpoints_[next_ - 1]) : std::nullopt});
 }
 
 void Dial::OnRefuse(const Refuse& refuse) {
@@ -165,10 +172,18 @@ void Dial::OnClosed(Connection& connection, const std::string& why, bool permane
        permanent);
 }
 
-// `code`: the coordinator has refused.
+// `code`: the coordinator has refused. Whoever has not even answered to the hello may be somebody
+// else, and the coordinator be at another address.
 void Dial::Fail(const std::string& why, bool permanent, std::optional<RefuseCode> code) {
-  Finish(Failure{AddressText(setup_.address) + ": " + why, permanent, code.has_value(),
-                 code == RefuseCode::kUnknownSession, connection_});
+  Failure failure{AddressText(setup_.address) + ": " + why, permanent, code,
+                  code ? connection_ : nullptr};
+  if (code || !said_.challenge.empty()) return Finish(std::move(failure));
+  if (!failure_ || permanent || !failure_->permanent) failure_ = std::move(failure);
+  if (next_ == endpoints_.size() || rest_s_ <= 0) return Finish(*failure_);
+  const auto connection = std::exchange(connection_, nullptr);
+  if (connection && connection->open()) connection->Close("", false);
+  said_ = {};
+  TryNext();
 }
 
 void Dial::Finish(Result result) {
@@ -191,10 +206,12 @@ void Dial::Tick(double passed) {
   rest_s_ -= passed;
   share_s_ -= passed;
   if (rest_s_ <= 0) return Fail(NoAnswer());
-  if (share_s_ > 0 || next_ == 0 || next_ == endpoints_.size()) return;
-  if (const auto connection = std::exchange(connection_, nullptr)) connection->Close("", false);
-  said_ = {};
-  TryNext(NoAnswer());
+  if (share_s_ > 0) return;
+  if (next_ == 0) {
+    if (setup_.known) OnResolved({*setup_.known});
+  } else if (next_ < endpoints_.size() && said_.challenge.empty()) {
+    Fail(NoAnswer());
+  }
 }
 
 std::string Dial::NoAnswer() const {

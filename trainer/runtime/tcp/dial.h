@@ -26,16 +26,21 @@ class Dial : public Connection::Owner, public std::enable_shared_from_this<Dial>
     TcpOptions options;
     TcpScenario scenario;
     int nodes = 0;  // of the run; 0: not known
+    // That has let this node in last: it comes first of those that the address has, and is enough
+    // where the name is not known any more.
+    std::optional<asio::ip::tcp::endpoint> known = {};
   };
   struct LetIn {
     std::shared_ptr<Connection> connection;  // its owner is still the dial
     Welcome welcome;
+    std::optional<asio::ip::tcp::endpoint> endpoint;  // nothing: over a stream that was there
   };
+  // Of the last address that was tried, unless one before it is of no use for good.
   struct Failure {
     std::string why;         // one line, the address included
     bool permanent = false;  // trying again is of no use
-    bool refused = false;    // by the coordinator itself, as far as TLS can tell
-    bool unknown_session = false;
+    // The coordinator itself, as far as TLS can tell, has refused.
+    std::optional<RefuseCode> code = {};
     std::shared_ptr<Connection> last_words = nullptr;  // that are still to be written
   };
   using Result = std::variant<LetIn, Failure>;
@@ -59,7 +64,8 @@ class Dial : public Connection::Owner, public std::enable_shared_from_this<Dial>
   void OnClosed(Connection& connection, const std::string& why, bool permanent) override;
 
  private:
-  void TryNext(const std::string& why);
+  void OnResolved(std::vector<asio::ip::tcp::endpoint> endpoints);
+  void TryNext();
   std::string NoAnswer() const;
   void OnConnected();
   void OnRefuse(const Refuse& refuse);
@@ -71,11 +77,12 @@ class Dial : public Connection::Owner, public std::enable_shared_from_this<Dial>
   Hello hello_;
   std::function<void(Result)> done_;  // empty: it is over
   double rest_s_;
-  double share_s_ = 0;  // of that: of the address at hand
+  double share_s_ = 0;  // of that: of the address at hand, or of looking them up
   asio::ip::tcp::resolver resolver_;
   asio::ip::tcp::socket socket_;
   std::vector<asio::ip::tcp::endpoint> endpoints_;
   std::size_t next_ = 0;
+  std::optional<Failure> failure_;  // of the addresses so far, the one to report
   std::shared_ptr<Connection> connection_;
   Transcript said_;
 };

@@ -105,6 +105,7 @@ Refuse DecodeRefuse(std::string_view payload);
 
 // No frame of these types is longer, those of kScenario and its answer excepted.
 inline constexpr std::uint64_t kMaxHandshakeBytes = 1024;
+inline constexpr std::uint64_t kMaxScenarioBytes = 1 << 20;  // of the coordinator's, as text
 
 // What both sides have said and can see, so far.
 struct Transcript {

@@ -156,7 +156,8 @@ class TcpClient : public TcpRuntime {
 // Dials until it is let in, or `stop`: the coordinator may be started later; `waiting` is called
 // with why after every try that failed for a passing reason. Throws std::invalid_argument, one
 // line, when it is refused for good: certificate expired or of another host, token wrong, scenario
-// differing (the first difference is named), clocks too far apart, node taken, other version.
+// differing (the first difference is named), clocks too far apart, node taken, other version. Once
+// it has been let in, clocks that drift apart are waited for.
 // Returns null when stopped. Throws std::runtime_error once it has dialled for `dial_for` in vain;
 // so does the client's Run.
 std::unique_ptr<TcpClient> JoinTcp(TcpJoinConfig config, std::shared_ptr<const BlockTable> table,

@@ -216,6 +216,26 @@ TEST(Trust, WhoAnswersInTheCoordinatorsPlaceDoesNotEndANodeThatIsUnderWay) {
   EXPECT_FALSE(node.ended);
 }
 
+TEST(Trust, AClockThatIsWrongForAWhileDoesNotEndANodeThatIsUnderWay) {
+  auto serve = TestServer::Config(1);
+  auto coordinator = std::make_unique<TestServer>(serve, TableOf(1, 1));
+  serve.address = coordinator->address();
+  TestNode node(TestNode::Config(serve.address, 0), TableOf(1, 1));
+  coordinator.reset();
+  {
+    auto wrong = serve;
+    wrong.options.clock_difference = Seconds(1e-9);  // less than it takes to say what time it is
+    TestServer other(wrong, TableOf(1, 1));
+    ASSERT_TRUE(node.UntilEvent("unreachable"));
+    while (node.Events("unreachable").back().find("the node's clock is") == std::string::npos) {
+      ASSERT_FALSE(node.ended);
+    }
+  }
+  TestServer again(serve, TableOf(1, 1));
+  EXPECT_TRUE(node.Until([&] { return node.ended || !node.renewed.empty(); }));
+  EXPECT_FALSE(node.ended);
+}
+
 TEST(Trust, ANodeWhoseCertificateNobodyAsksForSaysSo) {
   for (const bool mutual : {false, true}) {
     auto serve = TestServer::Config(3);
