@@ -146,4 +146,9 @@ void Gate::Shut() {
   connection_->Close("", false);
 }
 
+void Gate::GiveWay() {
+  connection_->Close("", false);
+  Report(Refusals::Kind::kFlood, std::string(kTooMany));
+}
+
 }  // namespace spes::trainer

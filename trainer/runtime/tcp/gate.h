@@ -13,6 +13,9 @@
 
 namespace spes::trainer {
 
+// Why a connection is not even looked at.
+inline constexpr std::string_view kTooMany = "too many connections that are not let in yet";
+
 // One connection that is not let in yet.
 class Gate : public Connection::Owner, public std::enable_shared_from_this<Gate> {
  public:
@@ -42,8 +45,12 @@ class Gate : public Connection::Owner, public std::enable_shared_from_this<Gate>
   // Let in, or turned away and closed.
   bool done() const { return state_ == State::kDone && !lingers(); }
   const Connection& connection() const { return *connection_; }
+  // Has shown that it has what is wanted of members.
+  bool proven() const { return proven_; }
   // Without a word.
   void Shut();
+  // Likewise, in favour of somebody else; the keeper is told.
+  void GiveWay();
 
   // Connection::Owner.
   std::optional<std::uint64_t> Most(const Connection& connection, FrameType type) const override;

@@ -16,7 +16,6 @@ namespace spes::trainer {
 
 namespace {
 
-constexpr int kMaxGatesPerAddress = 16, kMaxGates = 256;
 constexpr double kLeavingSeconds = 5;
 // After which a node may try again whose upload there was no room for.
 constexpr sim::Time kNoRoomRest = std::chrono::seconds(5);
@@ -60,7 +59,7 @@ Server::Server(TcpServeConfig config, std::shared_ptr<const BlockTable> table, C
 }
 
 Server::~Server() {
-  for (const auto& gate : gates_) gate->Shut();
+  gates_.Shut();
   for (const auto& session : roster_.all()) EndSession(session, "", false, std::nullopt);
   for (const Leaving& leaving : leaving_) leaving.session->End(std::nullopt);
 }
@@ -116,36 +115,20 @@ void Server::OnAccept(asio::ip::tcp::socket socket) {
   try {
     SetUpSocket(socket.native_handle(), config_.options.congestion,
                 Milliseconds(config_.options.dead_after));
+    const std::string network = NetworkOf(socket.remote_endpoint().address());
     auto stream = std::make_unique<SocketStream>(std::move(socket));
     const std::string host = stream->host();
-    if (!HasGate(host)) {
-      return refusals_.Record(Now(), Refusals::Kind::kFlood, kAnyNode, host,
-                              "too many connections that are not let in yet");
+    if (!gates_.HasRoom(host, network)) {
+      return refusals_.Record(Now(), Refusals::Kind::kFlood, kAnyNode, host, std::string(kTooMany));
     }
     if (tls_) stream->UseTls(*tls_, true, "");
     auto gate = std::make_shared<Gate>(*this, config_.security.token,
                                        config_.options.handshake_time.count());
     gate->Open(std::make_shared<Connection>(loop_.io(), std::move(stream), gate));
-    gates_.push_back(std::move(gate));
+    gates_.Add(std::move(gate), network);
   } catch (const std::runtime_error&) {
     // It was gone before it could be looked at.
   }
-}
-
-// One more connection of this host may be looked at. Where that is too many, those that are turned
-// away already are not waited for.
-bool Server::HasGate(const std::string& host) {
-  const auto full = [&](const std::string* of, int most) {
-    const auto counts = [&](const auto& gate) { return !of || gate->connection().host() == *of; };
-    if (std::ranges::count_if(gates_, counts) < most) return false;
-    for (const auto& gate : gates_) {
-      if (counts(gate) && gate->lingers()) gate->Shut();
-    }
-    std::erase_if(gates_, [](const auto& gate) { return gate->done(); });
-    return std::ranges::count_if(gates_, counts) >= most;
-  };
-  std::erase_if(gates_, [](const auto& gate) { return gate->done(); });
-  return !full(&host, kMaxGatesPerAddress) && !full(nullptr, kMaxGates);
 }
 
 void Server::OnTurnedAway(const Connection& connection, Refusals::Kind kind, NodeId node,
@@ -320,8 +303,7 @@ void Server::Ban(NodeId node, const std::string& reason) {
 }
 
 void Server::Tick(double passed) {
-  for (const auto& gate : std::vector(gates_)) gate->Tick(passed);
-  std::erase_if(gates_, [](const auto& gate) { return gate->done(); });
+  gates_.Tick(passed);
   roster_.Tick(passed);
   broken_.Tick(passed);
   for (const auto& session : roster_.all()) {
@@ -357,7 +339,7 @@ void Server::Close(Seconds d) {
       d);
   acceptor_.close();
   accept_again_.cancel();
-  for (const auto& gate : gates_) gate->Shut();
+  gates_.Shut();
   std::vector<std::shared_ptr<Connection>> open;
   for (const auto& session : roster_.all()) {
     const auto connections = session->connections();

@@ -8,7 +8,7 @@
 
 #include "trainer/runtime/tcp/address.h"
 #include "trainer/runtime/tcp/broken_connections.h"
-#include "trainer/runtime/tcp/gate.h"
+#include "trainer/runtime/tcp/gates.h"
 #include "trainer/runtime/tcp/loop.h"
 #include "trainer/runtime/tcp/refusals.h"
 #include "trainer/runtime/tcp/roster.h"
@@ -53,7 +53,6 @@ class Server final : public OnLoop<TcpServer>, public Session::Host, public Gate
   void Bind();
   void Accept();
   void OnAccept(asio::ip::tcp::socket socket);
-  bool HasGate(const std::string& host);
   void Tick(double passed);
   std::shared_ptr<Session> Begin(NodeId node, const Hello& hello);
   // Nothing of the session is called any more. `lost`: the protocol is told.
@@ -72,7 +71,7 @@ class Server final : public OnLoop<TcpServer>, public Session::Host, public Gate
   UploadMemory memory_;
   asio::ip::tcp::acceptor acceptor_;
   asio::steady_timer accept_again_;
-  std::vector<std::shared_ptr<Gate>> gates_;
+  Gates gates_;
   Roster roster_;
   struct Leaving {
     std::shared_ptr<Session> session;

@@ -22,9 +22,10 @@ void MemoryEnd::WakeUp(bool good) {
   }
 }
 
-MemoryStream::MemoryStream(std::shared_ptr<MemoryEnd> end) : end_(std::move(end)) {
+MemoryStream::MemoryStream(std::shared_ptr<MemoryEnd> end, const std::string& host)
+    : end_(std::move(end)) {
   address_ = "127.0.0.1:1";
-  host_ = "127.0.0.1";
+  host_ = host;
   end_->exists_ = true;
 }
 

@@ -44,10 +44,10 @@ class MemoryEnd {
   std::vector<std::function<void(bool)>> waiting_;  // for something to read
 };
 
-// See Stream. Without TLS, from 127.0.0.1.
+// See Stream. Without TLS.
 class MemoryStream final : public Stream {
  public:
-  explicit MemoryStream(std::shared_ptr<MemoryEnd> end);
+  explicit MemoryStream(std::shared_ptr<MemoryEnd> end, const std::string& host = "127.0.0.1");
   ~MemoryStream() override { end_->exists_ = false; }
 
   Wait Handshake() override { return Wait::kNothing; }
