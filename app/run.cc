@@ -39,6 +39,7 @@
 #include "trainer/model/cuda_library.h"
 #include "trainer/model_node.h"
 #include "trainer/runtime/tcp/key_files.h"
+#include "trainer/runtime/tcp/member_events.h"
 
 namespace spes::app {
 
@@ -138,8 +139,9 @@ RunOfScenario::RunOfScenario(scenarios::Scenario scenario, const RunOptions& opt
   summary_ = std::make_unique<analysis::RunSummary>(
       analysis::RunPlan{nodes, scenario_.training.steps, schedule.rounds(), real,
                         resumed_after_.value_or(0) + 1, steps_before_ / nodes});
-  recorder_ = std::make_unique<analysis::TeeRecorder>(
-      std::vector<analysis::Recorder*>{summary_.get(), &events_});
+  const std::vector<analysis::Recorder*> first{summary_.get(), &events_};
+  recorder_ = real ? std::make_unique<trainer::MemberEvents>(first)
+                   : std::make_unique<analysis::TeeRecorder>(first);
   if (real) {
     const double patience_s = sim::ToSeconds(scenario_.sync.patience);
     lines_ = std::make_unique<RunLines>(!options_.serve.empty(), patience_s,

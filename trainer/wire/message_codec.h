@@ -58,7 +58,7 @@ OutgoingMessage EncodeMessage(Message message, const BlockTable& table);
 // What a receiver accepts, whatever a head says.
 struct WireLimits {
   std::int64_t head_bytes = 64 << 20;
-  std::int64_t text_bytes = 1 << 20;      // of one text
+  std::int64_t text_bytes = 1 << 10;      // of one text: a line for people, or a hash
   std::int64_t list_length = 16'777'216;  // of one list; never more than the head has bytes for
   // The largest code of a block, by its id; empty: its values and 4096 bytes.
   std::function<std::int64_t(BlockId)> code_bytes = {};

@@ -61,7 +61,7 @@ Server::Server(TcpServeConfig config, std::shared_ptr<const BlockTable> table, C
 Server::~Server() {
   gates_.Shut();
   for (const auto& session : roster_.all()) EndSession(session, "", false, std::nullopt);
-  for (const Leaving& leaving : leaving_) leaving.session->End(std::nullopt);
+  for (const auto& [node, leaving] : leaving_) leaving.session->End(std::nullopt);
 }
 
 void Server::Bind() {
@@ -138,10 +138,12 @@ void Server::OnTurnedAway(const Connection& connection, Refusals::Kind kind, Nod
 
 int Server::ConnectionsFrom(const std::string& host) const {
   std::ptrdiff_t count = 0;
-  for (const auto& session : roster_.all()) {
-    count += std::ranges::count_if(session->connections(),
+  const auto add = [&](const Session& session) {
+    count += std::ranges::count_if(session.connections(),
                                    [&](const auto& each) { return each->host() == host; });
-  }
+  };
+  for (const auto& session : roster_.all()) add(*session);
+  for (const auto& [node, leaving] : leaving_) add(*leaving.session);
   return static_cast<int>(count);
 }
 
@@ -242,7 +244,9 @@ void Server::OnArrival(Session& session, Message message) {
   if (!leaves || leaving.get() != &session) return;
   roster_.Remove(session);
   broken_.Forget(session);
-  leaving_.push_back({leaving});
+  Leaving& place = leaving_[node];  // one for each node: there is no end of new sessions
+  if (place.session) EndSession(place.session, "", false, std::nullopt);
+  place = {leaving};
 }
 
 void Server::OnTransfer(Session& session, const TransferReport& report) {
@@ -312,13 +316,13 @@ void Server::Tick(double passed) {
     EndSession(session, fmt::format("nothing has been heard of it for {:.3g} s", session->away_s()),
                true, Bye{true, "the coordinator has given this node up"});
   }
-  for (Leaving& leaving : leaving_) {
+  for (auto& [node, leaving] : leaving_) {
     leaving.session->Tick(passed);
     leaving.since_s += passed;
     const bool gone = !leaving.session->Has(ConnectionRole::kControl, 0);
     if (gone || leaving.since_s > kLeavingSeconds) EndSession(leaving.session, "", false, {});
   }
-  std::erase_if(leaving_, [](const Leaving& each) { return each.session->ended(); });
+  std::erase_if(leaving_, [](const auto& each) { return each.second.session->ended(); });
 }
 
 void Server::Send(NodeId to, Message message, std::int64_t, std::function<void()> delivered) {

@@ -77,7 +77,7 @@ class Server final : public OnLoop<TcpServer>, public Session::Host, public Gate
     std::shared_ptr<Session> session;
     double since_s = 0;
   };
-  std::vector<Leaving> leaving_;            // have said so; what they are still owed is on its way
+  std::map<NodeId, Leaving> leaving_;       // have said so; what they are still owed is on its way
   std::map<NodeId, TcpNodeStatus> status_;  // of sessions that have ended
   std::map<NodeId, sim::Time> no_room_;     // for what the node has sent, when
   std::uint64_t last_flow_ = 0;

@@ -12,7 +12,9 @@
 #include "tests/trainer/runtime/tcp/key_ring.h"
 #include "tests/trainer/runtime/tcp/payloads.h"
 #include "tests/trainer/runtime/tcp/raw_socket.h"
+#include "trainer/runtime/tcp/gates.h"
 #include "trainer/runtime/tcp/link.h"
+#include "trainer/runtime/tcp/member_events.h"
 #include "trainer/runtime/tcp/refusals.h"
 
 namespace spes::trainer {
@@ -72,6 +74,75 @@ TEST(Flood, OfManyAddressesIsNoFloodOfRows) {
   flood(std::chrono::seconds(11));
   ASSERT_EQ(recorder.events.size(), 128u);
   EXPECT_THAT(recorder.events[64].detail, testing::HasSubstr("and 4936 of many addresses"));
+}
+
+TEST(Flood, OfAMembersEventsIsNoFloodOfRows) {
+  MemoryRecorder recorder;
+  MemberEvents events({&recorder});
+  const auto flood = [&](double now_s, std::int32_t node, const std::string& kind) {
+    for (int i = 0; i < 500; ++i) {
+      events.Record(analysis::EventRecord{now_s, node, kind, std::to_string(i)});
+    }
+  };
+  flood(0, 1, "reject");
+  EXPECT_EQ(recorder.events.size(), 64u);
+  flood(0, 2, "reject");  // others are heard
+  EXPECT_EQ(recorder.events.size(), 128u);
+  flood(0, 1, "late");
+  EXPECT_EQ(recorder.events.size(), 192u);
+  flood(11, 1, "reject");
+  ASSERT_EQ(recorder.events.size(), 256u);
+  EXPECT_EQ(recorder.events[192].detail, "0 (and 436 more since the last word of it)");
+  EXPECT_EQ(recorder.events[193].detail, "1");
+  flood(11, kCoordinator, "round");
+  EXPECT_EQ(recorder.events.size(), 756u);
+}
+
+TEST(Flood, OfStrangersFromManyAddressesLeavesRoomForOthers) {
+  auto serve = TestServer::Config(1);
+  serve.options.handshake_time = Seconds(600);  // nobody goes by itself
+  TestServer server(serve, TableOf(1, 1));
+  std::vector<std::unique_ptr<RawSocket>> flood;
+  for (int i = 0; i < Gates::kMost; ++i) {
+    const std::string from = "127.0.1." + std::to_string(1 + i / Gates::kMostOfOne);
+    flood.push_back(std::make_unique<RawSocket>(server.address(), from));
+  }
+  ComputePool pool(1);
+  MemoryRecorder recorder;
+  std::atomic<bool> stop = false;
+  int tries = 0;
+  const auto client = JoinTcp(TestNode::Config(server.address(), 0), TableOf(1, 1), pool, recorder,
+                              stop, [&](const std::string&) { stop = ++tries == 3; });
+  EXPECT_NE(client, nullptr);
+}
+
+// Says as node 1 that it goes, and stays.
+std::unique_ptr<RawSocket> Leaver(TestServer& server, std::size_t messages) {
+  auto socket = std::make_unique<RawSocket>(server.address());
+  EXPECT_TRUE(socket->ShakeHands(GoodHello(1)));
+  socket->Say(
+      FrameBytes(FrameType::kMessage, 1, EncodeMessage(Leave{"tired"}, *TableOf(1, 1)).head));
+  EXPECT_TRUE(server.UntilGot(messages));
+  return socket;
+}
+
+TEST(Flood, OfAMemberThatLeavesOverAndOverIsOneSession) {
+  TestServer server(TestServer::Config(2), TableOf(1, 1));
+  std::unique_ptr<RawSocket> last = Leaver(server, 1);
+  for (std::size_t i = 2; i < 6; ++i) {
+    auto next = Leaver(server, i);
+    EXPECT_TRUE(last->Closed(3)) << i;  // by itself it would be after 5 s
+    last = std::move(next);
+  }
+}
+
+TEST(Flood, WhoIsLeavingCountsForItsAddress) {
+  auto serve = TestServer::Config(2);
+  serve.options.connections_per_address = 1;
+  TestServer server(serve, TableOf(1, 1));
+  const auto leaver = Leaver(server, 1);
+  RawSocket other(server.address());
+  EXPECT_FALSE(other.ShakeHands(GoodHello(0)));
 }
 
 TEST(Flood, OfAMemberWaitsInItsSocketNotInMemory) {

@@ -203,6 +203,19 @@ TEST_F(Hostile, FiguresThatCannotBeEndTheSessionAndAreNotRecorded) {
   });
 }
 
+TEST_F(Hostile, ATextThatNobodyWouldReadEndsTheSession) {
+  const auto control = LetIn();
+  const auto said = [&](std::uint64_t number, std::size_t characters) {
+    Join join;
+    join.scenario_hash = std::string(characters, 'x');
+    control->Say(FrameBytes(FrameType::kMessage, number, EncodeMessage(join, *table).head));
+  };
+  said(1, 1024);
+  said(2, 1025);
+  ExpectEvent("dropped", "too long");
+  EXPECT_EQ(server.got.size(), 1u);
+}
+
 TEST_F(Hostile, ATimeOfABeatMayBeAnything) {
   RawSocket control(server.address());
   Hello hello = GoodHello(1);

@@ -15,8 +15,14 @@
 
 namespace spes::trainer {
 
-RawSocket::RawSocket(const std::string& address)
+RawSocket::RawSocket(const std::string& address, const std::string& from)
     : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  sockaddr_in own{};
+  own.sin_family = AF_INET;
+  inet_pton(AF_INET, from.c_str(), &own.sin_addr);
+  if (bind(fd_, reinterpret_cast<sockaddr*>(&own), sizeof(own)) != 0) {
+    throw std::runtime_error(std::strerror(errno));
+  }
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port =

@@ -12,8 +12,8 @@ namespace spes::trainer {
 
 class RawSocket {
  public:
-  // Connects to "127.0.0.1:PORT".
-  explicit RawSocket(const std::string& address);
+  // Connects to "127.0.0.1:PORT", from an address of this machine.
+  explicit RawSocket(const std::string& address, const std::string& from = "127.0.0.1");
   ~RawSocket();
   RawSocket(const RawSocket&) = delete;
   RawSocket& operator=(const RawSocket&) = delete;
