@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -117,49 +118,54 @@ int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events
                              folder, fmt::join(kept, ", "), id));
   }
   std::unique_ptr<trainer::Node> node;
-  client->Work([&] {  // a large model takes its time
-    node = MakeNode(scenario, world, *dataset, allocation, id, nullptr, nullptr,
-                    WaitSeconds(scenario, id));
-  });
   Warnings damaged;
-  const auto store =
-      folder.empty()
-          ? nullptr
-          : OpenNodeStore(
-                {.folder = folder, .warn = [&](const std::string& why) { damaged.Add(why); }}, id);
-  trainer::PeerConfig peer_config = RealPeerConfig(scenario, id, world, identity.hash, store.get());
-  peer_config.kept_in = place;
-  trainer::Peer peer(std::move(peer_config), *node, world, *client, stop);
-  world.blocks = {};  // the node has them
+  std::unique_ptr<trainer::PeerStore> store;
+  std::optional<trainer::Peer> peer;
   // Its thread ends before what it works on.
   const struct PoolEnd {
     std::unique_ptr<trainer::ComputePool>& pool;
     ~PoolEnd() { pool.reset(); }
   } pool_end{pool};
+  bool underway = false;
   try {
-    client->Connect([&peer](trainer::NodeId, const trainer::Message& m) { peer.OnMessage(m); },
+    client->Work([&] {  // a large model takes its time
+      node = MakeNode(scenario, world, *dataset, allocation, id, nullptr, nullptr,
+                      WaitSeconds(scenario, id));
+    });
+    if (!folder.empty()) {
+      store = OpenNodeStore(
+          {.folder = folder, .warn = [&](const std::string& why) { damaged.Add(why); }}, id);
+    }
+    trainer::PeerConfig peer_config =
+        RealPeerConfig(scenario, id, world, identity.hash, store.get());
+    peer_config.kept_in = place;
+    peer.emplace(std::move(peer_config), *node, world, *client, stop);
+    world.blocks = {};  // the node has them
+    underway = true;
+    client->Connect([&peer](trainer::NodeId, const trainer::Message& m) { peer->OnMessage(m); },
                     [&peer, &display](const std::string& why) {
                       display.Say("joining again", why, "joining again: " + why);
-                      peer.Rejoin();
+                      peer->Rejoin();
                     });
-    peer.Start();
+    peer->Start();
     client->Run(
         [&] {
-          return stop || peer.state() == trainer::PeerState::kFinished || !peer.refusal().empty();
+          return stop || peer->state() == trainer::PeerState::kFinished || !peer->refusal().empty();
         },
         [&] {
           damaged.Say(display);
-          display.Show(id, peer, client->StatusOf(trainer::kCoordinator));
+          display.Show(id, *peer, client->StatusOf(trainer::kCoordinator));
         });
-    if (!peer.refusal().empty()) {
+    if (!peer->refusal().empty()) {
       throw std::runtime_error(
-          fmt::format("the coordinator trusts node {} no more: {}", id, peer.refusal()));
+          fmt::format("the coordinator trusts node {} no more: {}", id, peer->refusal()));
     }
   } catch (const std::exception& error) {
     stop = true;  // the pool waits for what has begun
+    client->Fail(error.what());
     damaged.Say(display);
     display.End();
-    if (dynamic_cast<const trainer::NotOfThisRun*>(&error) != nullptr) throw;
+    if (!underway || dynamic_cast<const trainer::NotOfThisRun*>(&error) != nullptr) throw;
     throw std::runtime_error(error.what());  // underway nothing else is the user's mistake
   }
   if (stop) {

@@ -79,6 +79,15 @@ TEST_F(OperatorTest, ANodeThatHasDialledLongEnoughEnds) {
   EXPECT_THAT(Read("n.txt"), HasSubstr("not reached for 0.3 s"));
 }
 
+TEST_F(OperatorTest, ANodeThatCannotGoOnTellsItsCoordinatorWhy) {
+  std::filesystem::create_directories(folder / "n.journal");
+  Write("n.journal/node-0", "no folder");
+  const auto coordinator = Start("--serve 127.0.0.1:0 --output c.h5", "c.txt");
+  const auto node = Start("--join " + AddressFrom("c.txt") + " --node 0 --output n.h5", "n.txt");
+  EXPECT_EQ(node->Wait(), 2) << Read("n.txt");
+  EXPECT_THAT(Said("c.txt", "it has failed: "), HasSubstr("n.journal/node-0"));
+}
+
 TEST_F(OperatorTest, TheCoordinatorSaysWhoIsAwaitedAndWhoComes) {
   const auto coordinator = Start("--serve 127.0.0.1:0 --output c.h5", "c.txt");
   const std::string address = AddressFrom("c.txt");

@@ -280,11 +280,25 @@ void Client::Close(Seconds d) {
   config_.options.dial_for = Seconds(0);  // what is over does not fail any more
   // Once the other side has ended the session nothing is left to wait for.
   loop_.RunUntil([this] { return !session_ || renewing_ || session_->idle(); }, d);
+  SayGoodbye("it has closed");
+}
+
+void Client::Fail(const std::string& why) {
+  on_message_ = nullptr;  // nobody is left to hear of anything
+  renewed_ = nullptr;
+  try {
+    SayGoodbye("it has failed: " + why);
+  } catch (const std::exception&) {
+    // What else was under way and fails now is not why the node ends.
+  }
+}
+
+void Client::SayGoodbye(const std::string& why) {
   closing_ = true;
   if (dial_) std::exchange(dial_, nullptr)->Abandon();
   if (!session_) return;
   const auto open = session_->connections();
-  session_->End(Bye{true, "it has closed"});
+  session_->End(Bye{true, why});
   loop_.RunUntil(
       [&] { return std::ranges::all_of(open, [](const auto& each) { return each->closed(); }); },
       kFarewell);

@@ -31,6 +31,7 @@ class Client final : public OnLoop<TcpClient>, public Session::Host {
   void Send(NodeId to, Message message, std::int64_t charged_bytes,
             std::function<void()> delivered) override;
   void Close(Seconds d) override;
+  void Fail(const std::string& why) override;
   TcpNodeStatus StatusOf(NodeId node) const override;
 
  private:
@@ -48,6 +49,7 @@ class Client final : public OnLoop<TcpClient>, public Session::Host {
   void OnDialled(ConnectionRole role, int index, Dial::Result result);
   void OnFailure(const Dial::Failure& failure);
   void OnYoungEnd();
+  void SayGoodbye(const std::string& why);
   void Begin(const Welcome& welcome);
   void DropSession(const std::string& why, const std::optional<Bye>& bye);
   std::optional<std::pair<ConnectionRole, int>> Missing() const;

@@ -152,6 +152,9 @@ class TcpClient : public TcpRuntime {
   // has given this node up): nothing that was underway arrives. It has a new session already.
   virtual void Connect(OnMessage on_message,
                        std::function<void(const std::string& why)> renewed) = 0;
+  // In place of Close, where this node cannot go on: the coordinator is told why. What was under
+  // way is given up, and no call-back of Connect's is called any more. Never throws.
+  virtual void Fail(const std::string& why) = 0;
 };
 // Dials until it is let in, or `stop`: the coordinator may be started later; `waiting` is called
 // with why after every try that failed for a passing reason. Throws std::invalid_argument, one

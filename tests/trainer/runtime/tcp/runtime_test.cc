@@ -290,6 +290,17 @@ TEST(TcpRuntime, ANodeThatClosesWithoutLeavingIsLost) {
   EXPECT_EQ(server.lost[0].first, 0);
 }
 
+TEST(TcpRuntime, ANodeThatFailsSaysWhy) {
+  const auto table = TableOf(1, 1'000'000);
+  TestServer server(TestServer::Config(1), table);
+  TestNode node(TestNode::Config(server.address(), 0), table);
+  node.Get([&] { node.runtime->Send(kCoordinator, OfferOf(*table, 1, 1), 0); });
+  node.Halt();
+  node.client().Fail("no space left on device");
+  ASSERT_TRUE(server.Until([&] { return !server.lost.empty(); }));
+  EXPECT_THAT(server.lost, ElementsAre(testing::Pair(0, "it has failed: no space left on device")));
+}
+
 TEST(TcpRuntime, ABannedNodeIsToldWhyAndStaysOut) {
   const auto table = TableOf(1, 1);
   TestServer server(TestServer::Config(2), table);
