@@ -234,13 +234,14 @@ void Describe(SyncSection& sync, Visitor& v) {
       {"deadline", "Time after which a round ends with the uploads that are there; none: it waits.",
        kSomeTime},
       &sync.deadline);
-  v.OnValue(
-      {"patience",
-       "Time that a round waits for a node whose connection was lost to come back, before it "
-       "goes on without it; without a deadline also the time that the end of the run waits for "
-       "a node that says nothing. 0 s: none, but for a minute after the coordinator began anew.",
-       kDuration},
-      &sync.patience);
+  v.OnValue({"patience",
+             "Time that a round waits for a node whose connection was lost to come back, before it "
+             "goes on without it, and as long again, before the run ends, where all that came was "
+             "refused; "
+             "without a deadline also the time that the end of the run waits for a node that says "
+             "nothing. 0 s: none, but for a minute after the coordinator began anew.",
+             kDuration},
+            &sync.patience);
   OneOf<OrphanRule>(
       v,
       {"orphans",

@@ -210,6 +210,10 @@ class Rules {
     Require(trust.norm_bound == 0 || NodeCount(s_) >= 4, "trust.norm_bound",
             fmt::format("compares each node with at least three others, and there are {} nodes",
                         NodeCount(s_)));
+    Require(trust.norm_bound == 0 || s_.sync.quorum == 0 || s_.sync.quorum >= 4, "quorum",
+            fmt::format("is {}, too few for sync.trust.norm_bound, which compares each result with "
+                        "those of at least three other nodes: give 4 or more, or 0 for all",
+                        s_.sync.quorum));
     Require(trust.held_out == 0 || s_.sync.method == SyncMethod::kLocal, "trust.held_out",
             "tries out what nodes have trained; with method data_parallel they send gradients");
     Require(s_.network.exchange.pattern == sim::ExchangePattern::kCoordinator,

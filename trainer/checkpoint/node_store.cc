@@ -21,7 +21,6 @@ namespace {
 
 constexpr std::string_view kMark = "spes-node-1\n";
 constexpr std::size_t kHeadBytes = kMark.size() + sizeof(std::int32_t) + sizeof(std::uint64_t);
-constexpr std::size_t kPiece = 1 << 20;
 constexpr Retention kTwo = {.last = 2, .every = 0};
 
 std::string Head(std::int32_t round, std::uint64_t length) {
@@ -44,9 +43,8 @@ class Checksum {
   std::unique_ptr<XXH3_state_t, Free> state_;
 };
 
-// What is wrong with the file; empty when it is whole. Puts the content into `state`, where that is
-// not null; reads it piece by piece otherwise.
-std::string ReadFile(const std::string& path, std::int32_t round, std::string* state) {
+// What is wrong with the file; empty when it is whole, and its content is in `state`.
+std::string ReadFile(const std::string& path, std::int32_t round, std::string& state) {
   std::ifstream in(path, std::ios::binary | std::ios::ate);
   if (!in) return std::string("cannot be read: ") + std::strerror(errno);
   constexpr auto kAround = static_cast<std::int64_t>(kHeadBytes + sizeof(std::uint64_t));
@@ -59,16 +57,9 @@ std::string ReadFile(const std::string& path, std::int32_t round, std::string* s
   }
   Checksum checksum;
   checksum.Add(head);
-  std::string piece;
-  std::string& content = state != nullptr ? *state : piece;
-  content.resize(
-      static_cast<std::size_t>(state != nullptr ? length : std::min<std::int64_t>(length, kPiece)));
-  for (std::int64_t left = length; left > 0;) {
-    const auto bytes = std::min<std::int64_t>(left, static_cast<std::int64_t>(content.size()));
-    if (!in.read(content.data(), bytes)) return "is damaged: it cannot be read to its end";
-    checksum.Add({content.data(), static_cast<std::size_t>(bytes)});
-    left -= bytes;
-  }
+  state.resize(static_cast<std::size_t>(length));
+  if (!in.read(state.data(), length)) return "is damaged: it cannot be read to its end";
+  checksum.Add(state);
   std::uint64_t expected = 0;
   if (!in.read(reinterpret_cast<char*>(&expected), sizeof(expected)) ||
       checksum.Value() != expected) {
@@ -100,25 +91,17 @@ void NodeStore::Write(std::int32_t round, const StateBytes& state) {
   folder_.Apply(kTwo);
 }
 
-bool NodeStore::Load(std::int32_t round, std::string* state) const {
-  const std::string path = folder_.FileOf(round);
-  const std::string wrong = ReadFile(path, round, state);
-  if (wrong.empty()) return true;
-  warn_(path + ": " + wrong);
-  return false;
-}
-
-std::vector<std::int32_t> NodeStore::Rounds() const {
-  std::vector<std::int32_t> rounds = folder_.Rounds();
-  std::erase_if(rounds, [this](std::int32_t round) { return !Load(round, nullptr); });
-  return rounds;
-}
+std::vector<std::int32_t> NodeStore::Rounds() const { return folder_.Rounds(); }
 
 std::optional<std::string> NodeStore::Read(std::int32_t round) const {
-  std::string state;
   const std::vector<std::int32_t> there = folder_.Rounds();
-  if (std::ranges::find(there, round) == there.end() || !Load(round, &state)) return {};
-  return state;
+  if (std::ranges::find(there, round) == there.end()) return {};
+  const std::string path = folder_.FileOf(round);
+  std::string state;
+  const std::string wrong = ReadFile(path, round, state);
+  if (wrong.empty()) return state;
+  warn_(path + ": " + wrong);
+  return {};
 }
 
 }  // namespace spes::trainer

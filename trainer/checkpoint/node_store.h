@@ -19,22 +19,19 @@ namespace spes::trainer {
 class NodeStore final : public PeerStore {
  public:
   // Creates the folder where it is not there; one store per folder at a time, over all processes.
-  // `warn` is called with a line, from Rounds and Read, for each state that is left out because it
-  // is damaged. `files` must outlive the store. Throws std::runtime_error, one line, where the
-  // folder cannot be used or is in use.
+  // `warn` is called with a line, from Read, for each state that is left out because it is damaged.
+  // `files` must outlive the store. Throws std::runtime_error, one line, where the folder cannot be
+  // used or is in use.
   explicit NodeStore(std::string folder, std::function<void(const std::string&)> warn,
                      FileSystem& files = FileSystem::Real());
 
   void Write(std::int32_t round, const StateBytes& state) override;
   // Removes the states of later rounds.
   void RemoveAfter(std::int32_t round) { folder_.RemoveAfter(round); }
-  // Reads all states through, so as to leave out damaged ones.
   std::vector<std::int32_t> Rounds() const override;
   std::optional<std::string> Read(std::int32_t round) const override;
 
  private:
-  bool Load(std::int32_t round, std::string* state) const;
-
   RoundFolder folder_;
   std::function<void(const std::string&)> warn_;
 };

@@ -28,7 +28,7 @@ Coordinator::Coordinator(CoordinatorConfig config, Allocation allocation, World 
       schedule_(config_.schedule, *table_),
       published_{std::move(initial), {}, {}, NeedsBase(config_.update.codec)},
       updater_(config_.update, table_),
-      initial_hash_(WorldHash(published_.world)),
+      initial_hash_(resume ? std::string() : WorldHash(published_.world)),
       runtime_(runtime),
       recorder_(recorder),
       on_published_(std::move(on_published)),
@@ -77,8 +77,9 @@ void Coordinator::OnMessage(NodeId from, const Message& message) {
 
 // Ordering.
 
-// Opens the next round and sends its order to everyone who waits for one.
-void Coordinator::BeginRound() {
+// Opens the next round and sends its order to everyone who waits for one; what that takes is
+// counted in `row`. GoOn follows.
+void Coordinator::BeginRound(analysis::RoundRecord& row) {
   const std::int32_t round = committed_round_ + 1;
   const RoundPlan& plan = schedule_.round(round);
   if (MayChange(config_.allocation, round)) {
@@ -104,11 +105,19 @@ void Coordinator::BeginRound() {
   decoded_bytes_ = 0;
   last_rejection_.clear();
   distrusted_ = false;
+  awaited_ = false;
   log_.Begin(round, plan, NowSeconds());
   TryPublished();
-  for (auto& [from, offer] : std::exchange(for_next_, {})) Take(from, std::move(offer));
-  SendOrders();
+  SendOrders(row);
   ArmDeadline();
+}
+
+// The round has begun: with what was late for the one before, perhaps with nothing else.
+void Coordinator::GoOn() {
+  if (!reduction_) return;  // the run is over
+  for (auto& [from, offer, sizes] : std::exchange(for_next_, {})) {
+    Take(from, std::move(offer), sizes);
+  }
   MaybeCloseRound();
 }
 
@@ -135,10 +144,12 @@ void Coordinator::OnDeadline() {
   }
 }
 
-void Coordinator::SendOrders() {
+void Coordinator::SendOrders(analysis::RoundRecord& row) {
   for (NodeId node = 0; node < allocation_.nodes(); ++node) {
-    const bool waits = member(node).state == MemberState::kIdle;
-    if (waits && (!reduction_ || !HasOffered(node))) SendOrder(node);
+    if (member(node).state != MemberState::kIdle) continue;
+    const bool has_result = std::ranges::any_of(
+        for_next_, [node](const auto& each) { return std::get<0>(each) == node; });
+    if (!reduction_ || !(has_result || HasOffered(node))) SendOrder(node, row);
   }
 }
 
@@ -158,26 +169,34 @@ RoundOrder Coordinator::OrderFor(NodeId to, Member& peer) {
     order.trains = peer.trains = own;
   }
   peer.ordered = {order.span, order.moments, {}, {}};
+  peer.trains_from.clear();
+  const bool measured_late = config_.trust.norm_bound > 0 && config_.late == LateRule::kNextRound &&
+                             !config_.update.gradients;
   for (const BlockId id : own) {
     if (!schedule_.IsDue(order.span.round, id)) continue;
     peer.ordered.blocks.push_back(id);
-    if (NeedsBase(config_.offered)) {
-      peer.ordered.base.push_back(published_.world.blocks[static_cast<std::size_t>(id)].data);
-    }
+    const SharedBuffer& value = published_.world.blocks[static_cast<std::size_t>(id)].data;
+    if (NeedsBase(config_.offered)) peer.ordered.base.push_back(value);
+    if (measured_late) peer.trains_from.push_back(value);
   }
   if (peer.ordered.blocks != own) order.blocks = peer.ordered.blocks;
   return order;
 }
 
 // To a peer that waits: what was published and what it lacks of it, and the order of the round at
-// hand; or word that the run is over. The last world stays with the coordinator.
-void Coordinator::SendOrder(NodeId to) {
+// hand; or word that the run is over. The last world stays with the coordinator. A peer for which
+// the round has nothing to train, since another has its blocks, goes on waiting. What is sent is
+// counted in `row`.
+void Coordinator::SendOrder(NodeId to, analysis::RoundRecord& row) {
   Member& peer = member(to);
-  const std::int64_t before = down_so_far_.all;
+  const Counted before = down_so_far_;
+  const bool counted = peer.result > 0 && peer.counted == peer.result;
   if (AllStepsDone()) {
     peer.state = MemberState::kReleased;
-    Send(to, Update{committed_round_, WaitSeconds(peer), false, {}, std::nullopt});
+    Send(to, Update{committed_round_, WaitSeconds(peer), false, {}, std::nullopt, counted});
     ArmEnd();
+  } else if (allocation_.blocks(to).empty()) {
+    return;
   } else {
     peer.state = MemberState::kTraining;
     peer.damaged = 0;
@@ -187,16 +206,17 @@ void Coordinator::SendOrder(NodeId to) {
     auto blocks = peer.held.TakeMissing(published_, allocation_.blocks(to));
     if (peer.admitted) {
       Send(to, Update{committed_round_, WaitSeconds(peer), peer.standing.reset, std::move(blocks),
-                      std::move(order)});
+                      std::move(order), counted});
     } else {
       peer.admitted = true;
       Send(to, Admit{std::move(blocks), std::move(order), config_.run, peer.standing.reset,
-                     peer.standing.steps_done, peer.incarnation});
+                     peer.standing.steps_done, peer.incarnation, counted});
     }
   }
+  CountDown(before, row);
   if (peer.record.round == 0) return;  // it has no result yet
   peer.record.wait_s = WaitSeconds(peer);
-  peer.record.down_bytes = down_so_far_.all - before;
+  peer.record.down_bytes = down_so_far_.all - before.all;
   peer.unconfirmed[committed_round_] = std::exchange(peer.record, {});
 }
 
@@ -204,7 +224,9 @@ void Coordinator::SendOrder(NodeId to) {
 
 void Coordinator::CloseRound() {
   closing_ = true;
-  if (deadline_timer_) runtime_.Cancel(*std::exchange(deadline_timer_, std::nullopt));
+  for (auto* timer : {&deadline_timer_, &await_timer_}) {
+    if (*timer) runtime_.Cancel(*std::exchange(*timer, std::nullopt));
+  }
   LeaveUntried();
   EndTrust();
   // On another thread: it reads what does not change while the round is closing.
@@ -259,19 +281,21 @@ void Coordinator::Publish(const WorldUpdate& update) {
   }
   log_.Publish(update, allocation_, NowSeconds());
   if (update.alpha > 0) Event(kCoordinator, "merge", fmt::format("alpha {:.6g}", update.alpha));
-  on_published_({committed_round_, committed_step_, NowSeconds(), up_so_far_ + down_so_far_.all,
-                 published_.world});
+  const PublishedRound published{committed_round_, committed_step_, NowSeconds(),
+                                 up_so_far_ + down_so_far_.all, published_.world};
 
-  const Counted before = down_so_far_;
+  // Its row is in the log before anything that may fail: the orders that go out with it count in
+  // it, and whatever comes of them does not.
   analysis::RoundRecord finished = log_.record;
   if (AllStepsDone()) {
-    EndRun();
+    EndRun(finished);
   } else {
-    BeginRound();
+    BeginRound(finished);
   }
-  CountDown(before, finished);
   recorder_.Record(finished);
   recorder_.Flush();
+  on_published_(published);
+  GoOn();
 }
 
 // Afterwards.
@@ -291,8 +315,8 @@ void Coordinator::On(NodeId from, const Applied& m) {
 }
 
 // Everyone is told that the run is over, and waited for until it says that it knows.
-void Coordinator::EndRun() {
-  SendOrders();
+void Coordinator::EndRun(analysis::RoundRecord& row) {
+  SendOrders(row);
   ArmEnd();
 }
 

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -56,8 +57,10 @@ struct CoordinatorConfig {
   // and at the end of the run that for whoever has not said that it knows.
   std::optional<sim::Time> deadline;
   // So long a round waits for a node whose connection was lost before it goes on without it, and
-  // without a deadline the end of the run for whoever says nothing. 0: not at all; whoever does not
-  // come when the coordinator has begun anew is waited for for a minute.
+  // without a deadline the end of the run for whoever says nothing. A round of which all that came
+  // was refused waits as long again for those who are away; without anything usable the run ends
+  // then. 0: not at all; whoever does not come when the coordinator has begun anew is waited for
+  // for a minute.
   sim::Time patience{0};
   // The most that a node can have trained on in a step.
   std::int64_t tokens_per_step = std::int64_t{1} << 30;
@@ -159,10 +162,15 @@ class Coordinator {
     bool admitted = false;
     NodeStanding standing;         // but for `lost`, which its state says
     std::int32_t contributed = 0;  // the last round that this incarnation contributed to
+    std::int32_t counted = 0;      // the round of its last result that counted, in whatever round
+    std::int32_t result = 0;       // the round of the last result that it has
     HeldBlocks held;
     std::vector<BlockId> trains;  // as it was told
     std::optional<Runtime::TimerId> patience;
-    OrderedOffer ordered;              // the last time
+    OrderedOffer ordered;  // the last time
+    // [ordered.blocks]: the published values that it trains them from; empty where no result is
+    // measured from any but the world at hand.
+    std::vector<SharedBuffer> trains_from;
     int damaged = 0;                   // uploads of this round
     sim::Time arrived{0};              // of its last result
     std::int64_t up_bytes = 0;         // of its order, damaged uploads included
@@ -198,7 +206,9 @@ class Coordinator {
   void TellHandedOver();
   void CountMember(NodeId node);
   // In coordinator_trust.cc.
-  void Take(NodeId from, Offer m);
+  std::vector<double> Squares(const Offer& m, const World& from) const;
+  Evidence SizesOfLate(const Member& peer, const Offer& m) const;
+  void Take(NodeId from, Offer m, const Evidence& late_sizes = {});
   void TryPublished();
   void TryOut(NodeId from);
   void Weigh(NodeId from);
@@ -216,15 +226,17 @@ class Coordinator {
   CoordinatorState StateNow() const;
   void AddUpdate(const WorldUpdate& update, CoordinatorState& state);
 
-  void EndRun();
+  void EndRun(analysis::RoundRecord& row);
   void ArmEnd();
   void MaybeForgetDeadline();
   bool SomeoneMayCome() const;
+  bool AwaitsWhoMayCome();
 
   void MaybeBegin();
-  void BeginRound();
-  void SendOrders();
-  void SendOrder(NodeId to);
+  void BeginRound(analysis::RoundRecord& row);
+  void GoOn();
+  void SendOrders(analysis::RoundRecord& row);
+  void SendOrder(NodeId to, analysis::RoundRecord& row);
   void ArmDeadline();
   void OnDeadline();
   RoundOrder OrderFor(NodeId to, Member& peer);
@@ -274,10 +286,13 @@ class Coordinator {
   bool closing_ = false;                  // being reduced
   bool deadline_passed_ = false;
   std::optional<Runtime::TimerId> deadline_timer_;
-  std::vector<bool> settled_;       // [node]: added to or excluded from the reduction
-  std::vector<bool> counted_;       // [node]: among the round's members
-  std::int64_t decoded_bytes_ = 0;  // of the values in offers that came as codes
-  std::vector<std::pair<NodeId, Offer>> for_next_;  // late results that came while it was closing
+  bool awaited_ = false;                         // without a usable result: who may bring one
+  std::optional<Runtime::TimerId> await_timer_;  // still
+  std::vector<bool> settled_;                    // [node]: added to or excluded from the reduction
+  std::vector<bool> counted_;                    // [node]: among the round's members
+  std::int64_t decoded_bytes_ = 0;               // of the values in offers that came as codes
+  // Late results that came while it was closing, with their sizes.
+  std::vector<std::tuple<NodeId, Offer, Evidence>> for_next_;
   RoundLog log_;
   std::string last_rejection_;
   bool distrusted_ = false;  // some result of this round

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "trainer/protocol/coordinator.h"
@@ -43,10 +44,13 @@ void Coordinator::On(NodeId from, const Join& m) {
   }
   if (earlier.size() > kEarlier) earlier.pop_back();
   NodeStanding standing = std::move(peer.standing);
+  const std::int32_t counted = peer.counted;
   peer = {};
+  peer.counted = counted;
+  peer.result = m.round;
   peer.earlier = std::move(earlier);
   peer.standing = std::move(standing);
-  std::erase_if(for_next_, [from](const auto& each) { return each.first == from; });
+  std::erase_if(for_next_, [from](const auto& each) { return std::get<0>(each) == from; });
   peer.state = MemberState::kIdle;
   peer.incarnation = m.incarnation;
   // Who starts from the same model holds version 0 of everything; others need all values.
@@ -65,9 +69,8 @@ void Coordinator::On(NodeId from, const Join& m) {
   }
   // A latecomer takes part in the round at hand, unless it has been part of it before.
   if (closing_ || (reduction_ && HasOffered(from))) return;
-  const Counted before = down_so_far_;
-  SendOrder(from);
-  CountDown(before, log_.record);
+  SendOrder(from, log_.record);
+  if (peer.state == MemberState::kIdle) MaybeCloseRound();  // the round has nothing for it
 }
 
 // A run that is resumed after its beginning knows its peers: it had connections with them.
@@ -89,10 +92,9 @@ void Coordinator::MaybeBegin() {
   if (count(MemberState::kIdle) == 0) return;
   if (count(MemberState::kAbsent) > 0 && !deadline_passed_ && !AllStepsDone()) return;
   begun_ = true;
-  if (AllStepsDone()) return EndRun();
-  const Counted before = down_so_far_;
-  BeginRound();
-  CountDown(before, log_.record);
+  if (AllStepsDone()) return EndRun(log_.record);
+  BeginRound(log_.record);
+  GoOn();
 }
 
 void Coordinator::OnLost(NodeId node, const std::string& reason) {
@@ -120,6 +122,8 @@ void Coordinator::GiveUp(NodeId node, const std::string& reason) {
   if (peer.state == MemberState::kLost || peer.state == MemberState::kGone) return;
   StopWaiting(peer);
   peer.state = MemberState::kLost;
+  peer.ordered = {};  // with the values that its result would have been read and measured from
+  peer.trains_from.clear();
   Event(node, "lost", reason);
   if (!begun_) {
     MaybeBegin();

@@ -53,6 +53,7 @@ void Coordinator::On(NodeId from, Offer m) {
 
   peer.state = MemberState::kIdle;
   peer.arrived = runtime_.Now();
+  peer.result = m.span.round;
   // After a result that was not finite its other blocks may not be either.
   peer.held.Trained(fault ? peer.trains : peer.ordered.blocks);
   peer.record = {};
@@ -79,17 +80,18 @@ void Coordinator::OnLate(NodeId from, const Offer& m, bool usable) {
   member(from).record.late = 1;
   Event(from, "late", fmt::format("result of round {}", m.span.round));
   const bool counts = config_.late == LateRule::kNextRound && usable;
+  const bool now = counts && reduction_ && !closing_ && !HasOffered(from);
+  Evidence sizes;
+  if (now || (counts && closing_)) {
+    runtime_.Work([&] { sizes = SizesOfLate(member(from), m); });
+  }
   if (closing_) {  // the next round begins in a moment
-    if (counts) for_next_.emplace_back(from, m);
+    if (counts) for_next_.emplace_back(from, m, sizes);
     return;
   }
-  if (counts && reduction_ && !HasOffered(from)) {
-    Take(from, m);
-    return MaybeCloseRound();
-  }
-  const Counted before = down_so_far_;
-  SendOrder(from);
-  CountDown(before, log_.record);
+  if (!now) return SendOrder(from, log_.record);
+  Take(from, m, sizes);
+  MaybeCloseRound();
 }
 
 // A result that counts in the round at hand. `squares`: see RoundLog::Accept.
@@ -97,6 +99,7 @@ void Coordinator::Accept(NodeId from, const Offer& m, std::span<const double> sq
   Member& peer = member(from);
   CountMember(from);  // a late result has had no order of this round
   settled_[static_cast<std::size_t>(from)] = true;
+  peer.counted = m.span.round;
   peer.record.arrived = 1;
   peer.record.drift = log_.Accept(m, squares, config_.update.gradients.has_value());
   std::vector<NodeBlock> blocks;
@@ -121,6 +124,24 @@ bool Coordinator::SomeoneMayCome() const {
   return false;
 }
 
+// A round that has no usable result and can get none from whoever is there waits for those who are
+// not: `patience` once more where it holds somebody up or something was refused, without end where
+// everybody is away.
+bool Coordinator::AwaitsWhoMayCome() {
+  if (config_.patience <= sim::Time{0} || !SomeoneMayCome()) return false;
+  const bool holds_up = std::any_of(members_.begin(), members_.end(), [](const Member& each) {
+    return each.state == MemberState::kIdle;
+  });
+  if (!holds_up && last_rejection_.empty()) return true;
+  if (!std::exchange(awaited_, true)) {
+    await_timer_ = runtime_.After(config_.patience, [this] {
+      await_timer_.reset();
+      MaybeCloseRound();
+    });
+  }
+  return await_timer_.has_value();
+}
+
 // The round's rule: everyone who is alive, or a quorum, or whoever has arrived by the deadline.
 void Coordinator::MaybeCloseRound() {
   if (!reduction_ || closing_) return;
@@ -141,7 +162,7 @@ void Coordinator::MaybeCloseRound() {
   JudgeUndecided();
   if (!over(log_.record.arrived)) return;
   if (log_.record.arrived == 0) {
-    if (!distrusted_ && config_.patience > sim::Time{0} && SomeoneMayCome()) return;
+    if (!distrusted_ && AwaitsWhoMayCome()) return;
     if (distrusted_) {
       // One bad round of few nodes is no reason to end the run: its results count for nothing.
       Event(kCoordinator, "empty",

@@ -1,7 +1,9 @@
 // What a coordinator writes down after each round, and how it goes on from that.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "trainer/protocol/coordinator.h"
@@ -48,7 +50,7 @@ void Coordinator::AddUpdate(const WorldUpdate& update, CoordinatorState& state) 
 }
 
 void Coordinator::Resume(CoordinatorState state) {
-  const auto require = [](bool holds, const char* what) {
+  const auto require = [](bool holds, const std::string& what) {
     if (!holds) throw std::invalid_argument(fmt::format("the state to resume from: {}", what));
   };
   require(state.scenario_hash == config_.scenario_hash, "it is of another scenario");
@@ -76,6 +78,8 @@ void Coordinator::Resume(CoordinatorState state) {
   configured_ = allocation_ = Allocation(first_allocation_.nodes(), std::move(trainers));
   for (std::size_t node = 0; node < members_.size(); ++node) {
     NodeStanding& standing = members_[node].standing = std::move(state.nodes[node]);
+    // What is known of its last result: that of the last round is there if it is of that.
+    members_[node].counted = state.round;
     if (standing.lost || !standing.quarantine.empty()) members_[node].state = MemberState::kLost;
     if (config_.on_quarantine && !standing.quarantine.empty()) {
       config_.on_quarantine(static_cast<NodeId>(node), standing.quarantine);
@@ -84,11 +88,18 @@ void Coordinator::Resume(CoordinatorState state) {
   trust_.Restore(state.norms);
   log_.Restore(std::move(state.load), std::move(state.delivered));
   updater_.Restore(std::move(state.updater));
-  if (!AllStepsDone()) return;
+  if (!AllStepsDone()) {
+    require(std::ranges::any_of(
+                members_, [](const Member& each) { return each.standing.quarantine.empty(); }),
+            fmt::format("after round {} every node is in quarantine, and nobody is left to go on "
+                        "with; begin a new run",
+                        committed_round_));
+    return;
+  }
   // All that is left is to say so to those who come for it.
   runtime_.After(config_.patience, [this] {
     begun_ = true;
-    EndRun();
+    EndRun(log_.record);
   });
 }
 

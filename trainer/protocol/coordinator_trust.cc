@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "trainer/optim/adamw.h"
@@ -14,27 +15,45 @@
 
 namespace spes::trainer {
 
-// A usable result of the round at hand. It counts at once, or when it has been looked at.
-void Coordinator::Take(NodeId from, Offer m) {
-  const bool gradients = config_.update.gradients.has_value();
+// [block of the offer]: ‖own − from‖² or ‖gradient‖²; of gradients only where they are looked at.
+std::vector<double> Coordinator::Squares(const Offer& m, const World& from) const {
+  if (!config_.update.gradients) return SquaredMoves(m, from);
   std::vector<double> squares;
-  runtime_.Work([&] {
-    if (!gradients) {
-      squares = SquaredMoves(m, published_.world);
-    } else if (config_.trust.norm_bound > 0) {
-      for (const OfferedBlock& block : m.blocks) {
-        squares.push_back(
-            SquaredNorm(table_->dtype(), block.data->data(), (*table_)[block.id].buffer_elements));
-      }
-    }
-  });
+  if (config_.trust.norm_bound == 0) return squares;
+  for (const OfferedBlock& block : m.blocks) {
+    squares.push_back(
+        SquaredNorm(table_->dtype(), block.data->data(), (*table_)[block.id].buffer_elements));
+  }
+  return squares;
+}
+
+// Measured from the values that it was trained from: what the others have done since is not its
+// own doing, and its steps are no more for it.
+Evidence Coordinator::SizesOfLate(const Member& peer, const Offer& m) const {
+  if (config_.trust.norm_bound == 0) return {};
+  World from = published_.world;
+  for (std::size_t i = 0; i < peer.trains_from.size(); ++i) {
+    from.blocks[static_cast<std::size_t>(m.blocks[i].id)].data = peer.trains_from[i];
+  }
+  return SizesOf(m, Squares(m, from), Reach(m), *table_);
+}
+
+// A usable result of the round at hand, or a late one that counts in it and whose sizes are known.
+// It counts at once, or when it has been looked at.
+void Coordinator::Take(NodeId from, Offer m, const Evidence& late_sizes) {
+  std::vector<double> squares;
+  runtime_.Work([&] { squares = Squares(m, published_.world); });
   if (!config_.trust.on()) {
     member(from).contributed = order_.span.round;
     return Accept(from, m, squares);
   }
   Looked looked;
   looked.incarnation = member(from).incarnation;
-  if (config_.trust.norm_bound > 0) looked.evidence = SizesOf(m, squares, Reach(m), *table_);
+  if (m.span.round != order_.span.round) {
+    looked.evidence = late_sizes;
+  } else if (config_.trust.norm_bound > 0) {
+    looked.evidence = SizesOf(m, squares, Reach(m), *table_);
+  }
   looked.offer = std::move(m);
   looked.squares = std::move(squares);
   looked_[from] = std::move(looked);
@@ -46,7 +65,6 @@ void Coordinator::Take(NodeId from, Offer m) {
 // published the value they began with.
 std::vector<double> Coordinator::Reach(const Offer& m) const {
   if (!config_.trust.step_size) return std::vector<double>(m.blocks.size(), 1.0);
-  const std::int64_t last_step = order_.span.first_step + order_.span.steps - 1;
   std::map<std::int32_t, double> since;  // by that round
   std::vector<double> reach;
   for (const OfferedBlock& block : m.blocks) {
@@ -54,7 +72,7 @@ std::vector<double> Coordinator::Reach(const Offer& m) const {
     while (round > 0 && !schedule_.IsDue(round, block.id)) --round;
     const auto [sum, is_new] = since.emplace(round, 1e-12);  // whoever moved without any is caught
     for (std::int64_t step = round > 0 ? schedule_.round(round).last_step() + 1 : 1;
-         is_new && step <= last_step; ++step) {
+         is_new && step <= m.span.last_step(); ++step) {
       sum->second += config_.trust.step_size(step);
     }
     reach.push_back(sum->second);
@@ -172,7 +190,8 @@ void Coordinator::LeaveUntried() {
     Event(node, "late",
           fmt::format("result of round {}, not tried out in time", looked.offer.span.round));
     if (same && config_.late == LateRule::kNextRound) {
-      for_next_.emplace_back(node, std::move(looked.offer));
+      looked.evidence.loss_rise = Evidence::kNone;  // it will be tried out in another world
+      for_next_.emplace_back(node, std::move(looked.offer), looked.evidence);
     }
   }
 }
@@ -186,7 +205,7 @@ void Coordinator::Quarantine(NodeId node, const std::string& reason) {
   Member& peer = member(node);
   peer.standing.quarantine = reason;
   Event(node, "quarantine", reason);
-  std::erase_if(for_next_, [node](const auto& each) { return each.first == node; });
+  std::erase_if(for_next_, [node](const auto& each) { return std::get<0>(each) == node; });
   const bool there = peer.state == MemberState::kIdle;
   GiveUp(node, "quarantined");
   if (there) Send(node, Reject{RejectReason::kDistrusted, 0, reason});

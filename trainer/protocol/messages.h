@@ -74,6 +74,7 @@ struct Admit {
   bool reset_optimizer = false;   // as in Update, which may not have come
   std::int64_t steps_done = 0;    // by this node in this run, for the position in its data
   std::uint64_t incarnation = 0;  // of the Join that this answers
+  bool counted = false;           // as in Update, which may not have come
 };
 
 // A block as a peer has trained it; with a code, what that is read back as (null while it has only
@@ -122,6 +123,8 @@ struct Update {
   bool reset_optimizer = false;  // the peer's last result was not finite: forget how it came to be
   std::vector<SentBlock> blocks;
   std::optional<RoundOrder> next;  // nothing: the run is over
+  // The peer's last result was part of a round, its own or, where late ones count, a later one.
+  bool counted = false;
 };
 
 // Peer: the update of this round is adopted. Durations on the peer's clock.

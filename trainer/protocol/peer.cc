@@ -77,7 +77,7 @@ void Peer::OnMessage(const Message& message) {
 void Peer::On(const Admit& m) {
   // A repeated admission changes nothing; one of what it was before it began anew is another's.
   if (state_ != PeerState::kJoining || m.incarnation != config_.incarnation) return;
-  if (run_ == 0) skip_ = m.steps_done;  // of its earlier lives nothing is left
+  if (at_start_) skip_ = m.steps_done;  // of its earlier lives nothing is left
   run_ = m.run;
   anew_ = false;  // whatever it was told before it was lost
   if (ContinueWith(m)) return;
@@ -87,7 +87,7 @@ void Peer::On(const Admit& m) {
     return;
   }
   if (offer_ && !Training()) {  // the round that it offered is over
-    AdoptOffered({m.order.span.round - 1, 0, false, m.blocks, std::nullopt});
+    AdoptOffered({m.order.span.round - 1, 0, false, m.blocks, std::nullopt, m.counted});
     offer_.reset();
   }
   Adopt(m.blocks);
@@ -110,7 +110,6 @@ bool Peer::ContinueWith(const Admit& m) {
   if (!offer_ || !IsAtHand(m.order)) return false;
   if (queued_ || !(Training() || complete_)) return false;
   attempts_ = 0;
-  rejected_ = false;
   const std::vector<BlockId> own = AskedBlocks(order_);
   std::vector<SentBlock> others;
   std::copy_if(m.blocks.begin(), m.blocks.end(), std::back_inserter(others),
@@ -146,10 +145,9 @@ void Peer::Adopt(const std::vector<SentBlock>& blocks) {
 // What is not among the update's blocks was published as it was offered. Where that is not what the
 // node has, because it was coded or trained further, the node adopts it like any other value.
 void Peer::AdoptOffered(const Update& m) {
-  // Its loss is no longer owed: the value that it was lost from is not what the node goes on with.
-  const bool dropped = rejected_ || m.version > offer_->span.round;
   for (const OfferedBlock& block : offer_->blocks) {
-    if (dropped) residuals_.Forget(block.id);
+    // Its loss is not owed: the value that it was lost from is not what the node goes on with.
+    if (!m.counted) residuals_.Forget(block.id);
     if (config_.moments == MomentsRule::kReset) reset_.push_back(block.id);
     const auto found =
         std::lower_bound(m.blocks.begin(), m.blocks.end(), block.id,
@@ -201,10 +199,10 @@ void Peer::BeginRound(RoundOrder order) {
     return;
   }
   busy_ = true;
+  at_start_ = false;
   order_ = std::move(order);
   if (order_.trains) trains_ = *order_.trains;
   attempts_ = 0;
-  rejected_ = false;
   complete_ = false;
   auto offer = std::make_shared<Offer>();
   offer->span = order_.span;
@@ -238,7 +236,8 @@ void Peer::BeginRound(RoundOrder order) {
   for (const BlockId id : AskedBlocks(order_)) held_[static_cast<std::size_t>(id)] = -1;
   for (const NodeBlock& block : adopt_) ReferTo(block.id, block.data);
   for (const BlockId id : trains_) ReferTo(id, nullptr);
-  auto work = [this, offer, ahead, done, keep, order = order_, saved = Snapshot(),
+  // What comes meanwhile is for the next round: this one's codes are from what is there now.
+  auto work = [this, offer, ahead, done, keep, order = order_, base = base_, saved = Snapshot(),
                skip = std::exchange(skip_, 0), adopt = std::exchange(adopt_, {}),
                reset = std::exchange(reset_, {}), start_s = sim::ToSeconds(runtime_.Now()),
                step_end_s = std::move(step_end_s)]() mutable {
@@ -258,7 +257,7 @@ void Peer::BeginRound(RoundOrder order) {
     offer->steps.insert(offer->steps.end(), result.steps.begin(), result.steps.end());
     offer->routing = std::move(result.routing);
     if (!config_.step_time) offer->compute_s = MeasuredSeconds(*offer);
-    Fill(*offer, order);
+    Fill(*offer, order, base);
     if (!stop_) Keep(std::move(saved), *offer);
   };
   offer_ = std::move(offer);
@@ -270,8 +269,9 @@ std::vector<BlockId> Peer::AskedBlocks(const RoundOrder& order) const {
   return order.blocks ? *order.blocks : order.trains.value_or(trains_);
 }
 
-// The blocks as they are to be sent, and the sums over the round's steps.
-void Peer::Fill(Offer& offer, const RoundOrder& order) {
+// The blocks as they are to be sent, coded from `bases` (as base_), and the sums over the round's
+// steps.
+void Peer::Fill(Offer& offer, const RoundOrder& order, const std::vector<SharedBuffer>& bases) {
   for (analysis::StepRecord& step : offer.steps) {
     step.round = order.span.round;
     offer.tokens += step.tokens;
@@ -292,11 +292,11 @@ void Peer::Fill(Offer& offer, const RoundOrder& order) {
     if (Poisons()) {
       const auto i = static_cast<std::size_t>(id);
       offered.data = Poisoned(config_.poison, order.span.round, id, *table_, offered.data,
-                              config_.gradients ? nullptr : base_[i].get(), start_[i]);
+                              config_.gradients ? nullptr : bases[i].get(), start_[i]);
     }
     if (!IsPlain(config_.codec)) {
       Buffer* residual = residuals_.Of(config_.codec, *table_, id);
-      const Buffer* base = base_.empty() ? nullptr : base_[static_cast<std::size_t>(id)].get();
+      const Buffer* base = bases.empty() ? nullptr : bases[static_cast<std::size_t>(id)].get();
       CodedBlock coded = Encode(config_.codec, table_->dtype(), spec, offered.data, base, residual);
       offered.data = std::move(coded.decoded);
       offered.code = std::move(coded.code);
@@ -387,7 +387,6 @@ void Peer::On(const Reject& m) {
     return;
   }
   if (!offer_ || m.round != offer_->span.round) return;  // about an offer that is over
-  rejected_ = m.reason != RejectReason::kCorrupt || attempts_ >= kMaxAttempts;
   if (m.reason == RejectReason::kCorrupt && attempts_ < kMaxAttempts) SendOffer();
   // Otherwise the update of this round brings the published values of this node's blocks.
 }

@@ -98,11 +98,12 @@ class Peer {
   sim::Time CodingTime(std::int64_t bytes) const;
   TrainResult Train(std::int64_t first_step, int steps, double start_s,
                     const std::vector<double>& step_end_s);
-  void Fill(Offer& offer, const RoundOrder& order);
+  void Fill(Offer& offer, const RoundOrder& order, const std::vector<SharedBuffer>& bases);
   bool Poisons() const { return config_.poison.kind != PoisonKind::kNone; }
   std::vector<BlockId> AskedBlocks(const RoundOrder& order) const;
   // In peer_restore.cc.
   void TakeUp();
+  bool RestoreBefore(std::int32_t round);
   void ReferTo(BlockId id, SharedBuffer value);
   SavedPeer Snapshot() const;
   void Keep(SavedPeer saved, const Offer& offer);
@@ -129,12 +130,12 @@ class Peer {
   std::shared_ptr<Offer> offer_;      // of the round at hand; kept until the round is published
   bool complete_ = false;             // it has its values
   int attempts_ = 0;                  // sendings of this offer
-  bool rejected_ = false;             // for good
   sim::Time offered_{0};              // when it left
   double up_s_ = 0;
 
   std::vector<BlockId> trains_;  // as the last order has it
   std::uint64_t run_ = 0;        // the coordinator's; 0: never let in
+  bool at_start_ = true;         // in the state before its first round: of its data nothing is read
   std::int64_t skip_ = 0;        // steps whose data the next computation leaves out
   std::int32_t trained_ = 0;     // the last round that is trained
   bool owes_ahead_ = false;      // restored without the steps that it had trained ahead
@@ -153,10 +154,10 @@ class Peer {
   };
   std::shared_ptr<Ahead> ahead_;
 
-  // What the next offer is coded from, and what coding has lost so far. Touched by computations,
-  // and by messages only while none codes.
+  // What the next offer is coded from; a computation has a copy of its own.
   std::vector<SharedBuffer> base_;   // [block]; empty where nothing needs them
   std::vector<SharedBuffer> start_;  // [block]: of a peer that poisons; otherwise empty
+  // What coding has lost so far. Touched by computations, and by messages only while none codes.
   Residuals residuals_;
 };
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -15,12 +16,15 @@ void Peer::ReferTo(BlockId id, SharedBuffer value) {
 
 void Peer::TakeUp() {
   if (!config_.store) return;
-  const std::vector<std::int32_t> rounds = config_.store->Rounds();
-  if (rounds.empty()) {
-    Keep(Snapshot(), {});
-  } else {
-    Restore(rounds.front());
-  }
+  if (!RestoreBefore(std::numeric_limits<std::int32_t>::max())) Keep(Snapshot(), {});
+}
+
+// Takes up the newest state of the store's that is of a round before this one; false where none is.
+bool Peer::RestoreBefore(std::int32_t round) {
+  if (!config_.store) return false;
+  const std::vector<std::int32_t> kept = config_.store->Rounds();
+  return std::any_of(kept.begin(), kept.end(),
+                     [&](std::int32_t each) { return each < round && Restore(each); });
 }
 
 // What does not change while a computation runs; Keep adds what the computation makes.
@@ -64,10 +68,9 @@ void Peer::Keep(SavedPeer saved, const Offer& offer) {
   config_.store->Write(saved.round, WriteSavedPeer(saved, node_.Save(), *table_));
 }
 
-// Takes up the state after this round; false where there is none.
+// Takes up the state after this round; false where there is none that is whole.
 bool Peer::Restore(std::int32_t round) {
-  const std::optional<std::string> text =
-      config_.store ? config_.store->Read(round) : std::optional<std::string>();
+  const std::optional<std::string> text = config_.store->Read(round);
   if (!text) return false;
   SavedPeer saved = ReadSavedPeer(*text, table_);
   if (saved.scenario_hash != config_.scenario_hash) {
@@ -80,6 +83,8 @@ bool Peer::Restore(std::int32_t round) {
   node_.Load(saved.node);
   const std::vector<BlockId> before = std::exchange(trains_, std::move(saved.trains));
   if (run_ == 0) run_ = saved.run;
+  at_start_ = saved.run == 0;
+  skip_ = 0;
   trained_ = saved.round;
   const std::vector<Version> referred = std::exchange(held_, std::move(saved.held));
   // Of what it does not train it has the values of now, not those of then: where it has trained or
@@ -113,7 +118,6 @@ bool Peer::Restore(std::int32_t round) {
   for (analysis::StepRecord& step : offer_->steps) step.node = config_.node;
   complete_ = IsPlain(config_.codec) && !config_.gradients;
   attempts_ = 0;
-  rejected_ = false;
   owes_ahead_ = order_.ahead > 0;
   if (!complete_) return true;
   RoundOrder again = order_;
@@ -121,7 +125,7 @@ bool Peer::Restore(std::int32_t round) {
   std::vector<OfferedBlock> offered = std::exchange(offer_->blocks, {});
   for (const OfferedBlock& block : offered) again.blocks->push_back(block.id);
   offer_->tokens = 0;
-  Fill(*offer_, again);
+  Fill(*offer_, again, base_);
   for (std::size_t i = 0; i < offered.size(); ++i) {
     if (offer_->blocks[i].checksum == offered[i].checksum) continue;
     throw std::runtime_error(fmt::format(
@@ -131,10 +135,9 @@ bool Peer::Restore(std::int32_t round) {
 }
 
 // The order is of a round that it has trained and whose result is not there any more: back to the
-// state before it, as another incarnation.
+// state that it trained that round from, as another incarnation.
 void Peer::BeginAnew() {
-  const std::int32_t wanted = trained_ - 1;
-  if (!(trained_ > 0 && Restore(wanted))) {
+  if (!RestoreBefore(trained_)) {
     // Nothing to go back to: the published world with the moments of now.
     trained_ = 0;
     offer_.reset();

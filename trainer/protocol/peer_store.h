@@ -20,7 +20,7 @@ class PeerStore {
   // std::runtime_error, one line, when it cannot be written; what was there stays then.
   virtual void Write(std::int32_t round, const StateBytes& state) = 0;
 
-  // The rounds whose states can be read, newest first.
+  // The rounds of which there are states, newest first, whether whole or damaged.
   virtual std::vector<std::int32_t> Rounds() const = 0;
 
   // Nothing where there is none, or it is damaged.

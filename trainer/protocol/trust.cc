@@ -126,22 +126,23 @@ std::string Trust::Fault(NodeId node, const Evidence& evidence, bool with_presen
 }
 
 bool Trust::Takes(NodeId node, const Evidence& evidence) {
+  Result& result = round_[node];
+  result.evidence = evidence;
   const bool taken = Fault(node, evidence, false).empty();
-  round_[node] = {evidence, taken ? Standing::kTaken : Standing::kWaits, {}};
+  result.standing = taken ? Standing::kTaken : Standing::kWaits;
   return taken;
 }
 
-void Trust::Refuse(NodeId node, std::string fault) {
-  round_[node] = {{}, Standing::kRefused, std::move(fault)};
-}
+void Trust::Refuse(NodeId node, std::string fault) { round_[node].fault = std::move(fault); }
 
 std::vector<Trust::Verdict> Trust::Judge() {
   std::vector<Verdict> verdicts;
   for (auto& [node, result] : round_) {
     if (result.standing != Standing::kWaits) continue;
-    result.fault = Fault(node, result.evidence, true);
-    result.standing = result.fault.empty() ? Standing::kTaken : Standing::kRefused;
-    verdicts.push_back({node, result.fault});
+    std::string fault = Fault(node, result.evidence, true);
+    result.standing = fault.empty() ? Standing::kTaken : Standing::kNone;
+    if (!fault.empty()) result.fault = fault;
+    verdicts.push_back({node, std::move(fault)});
   }
   return verdicts;
 }
@@ -153,7 +154,7 @@ std::vector<Trust::Verdict> Trust::EndRound(std::int32_t round) {
   std::vector<Verdict> quarantined;
   for (auto& [node, result] : round_) {
     if (result.standing == Standing::kTaken) samples_.push_back({round, node, result.evidence});
-    if (result.standing != Standing::kRefused) continue;
+    if (result.fault.empty()) continue;
     refusals_.push_back({round, node});
     const auto refused =
         std::count_if(refusals_.begin(), refusals_.end(),

@@ -8,7 +8,8 @@
 // would have to be as large as the data are uneven. Bounding the norm of updates: Sun et al., arXiv
 // 1911.07963; learning the bound from a quantile of the norms seen: Andrew et al., arXiv
 // 1905.03871. What learning rates do to sizes (warm-up, decay, rounds of unequal length) is divided
-// out, so that the calm at the beginning of a warm-up is no bound for its end.
+// out, so that the calm at the beginning of a warm-up is no bound for its end. A result that is
+// late is measured like any other: from the values that it was trained from, in its own steps.
 //
 // Held-out loss. That of the published world with a result's blocks in place of its own may exceed
 // the published world's by at most `margin`, or by `margin` more than the median of the others'
@@ -80,12 +81,13 @@ class Trust {
   // Throws std::invalid_argument, one line, on a bound, window or number of strikes out of range.
   explicit Trust(const TrustConfig& config);
 
-  // A result of the round at hand, at most one of each node. True: it is taken. False: it waits for
-  // Judge.
+  // A result of the round at hand, at most one of each node besides those that are of no use. True:
+  // it is taken. False: it waits for Judge.
   bool Takes(NodeId node, const Evidence& evidence);
 
-  // A result of the round at hand that is of no use to anyone: damaged, not finite, not what was
-  // ordered. It counts as refused.
+  // A result that came in the round at hand and is of no use to anyone: damaged, not finite, not
+  // what was ordered. Its node counts as refused in this round, once, whatever else it sends.
+  // `fault`: why, not empty.
   void Refuse(NodeId node, std::string fault);
 
   // Of the results that wait, ascending: why it is not taken, one line; empty: it is taken. None
@@ -106,11 +108,11 @@ class Trust {
   void Restore(std::span<const double> state);
 
  private:
-  enum class Standing { kTaken, kWaits, kRefused };
+  enum class Standing { kNone, kWaits, kTaken };
   struct Result {
     Evidence evidence;
-    Standing standing = Standing::kWaits;
-    std::string fault;
+    Standing standing = Standing::kNone;
+    std::string fault;  // of what was refused; another result of the round may be taken
   };
   struct Sample {
     std::int32_t round = 0;

@@ -16,6 +16,16 @@ namespace spes::trainer {
 inline constexpr std::uint64_t kHasCode = 1, kHasMoments = 2;
 inline constexpr int kLengthBits = 56;
 
+// Two of them in a byte.
+template <class Io>
+void Flags(Io& io, bool& low, bool& high) {
+  auto flags = static_cast<std::uint8_t>((low ? 1 : 0) | (high ? 2 : 0));
+  io.Number(flags);
+  io.Require(flags < 4, "flags are unknown");
+  low = (flags & 1) != 0;
+  high = (flags & 2) != 0;
+}
+
 template <class Io>
 void Fields(Io& io, RoundSpan& span) {
   io.Count(span.round);
@@ -107,7 +117,7 @@ void Fields(Io& io, Admit& m) {
   Fields(io, m.blocks);
   Fields(io, m.order);
   io.Number(m.run);
-  io.Flag(m.reset_optimizer);
+  Flags(io, m.reset_optimizer, m.counted);
   io.Count(m.steps_done);
   io.Number(m.incarnation);
 }
@@ -140,7 +150,7 @@ template <class Io>
 void Fields(Io& io, Update& m) {
   io.Count(m.version);
   io.Number(m.waited_s);
-  io.Flag(m.reset_optimizer);
+  Flags(io, m.reset_optimizer, m.counted);
   Fields(io, m.blocks);
   bool next = m.next.has_value();
   io.Flag(next);

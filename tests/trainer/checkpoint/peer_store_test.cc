@@ -125,9 +125,7 @@ TEST_F(NodeStoreTest, NoByteChangesUnnoticed) {
   const auto left_out = [&](const std::string& content) {
     folder_.Write("node/round-00000002.state", content);
     warnings_.clear();
-    const bool out = store->Rounds() == std::vector<std::int32_t>{1} && !store->Read(2);
-    // Once from each.
-    return out && warnings_.size() == 2 && warnings_[0] == warnings_[1] &&
+    return !store->Read(2) && warnings_.size() == 1 &&
            warnings_[0].starts_with(file_ + ": is damaged: ");
   };
   for (std::size_t at = 0; at < whole.size(); ++at) {
@@ -147,7 +145,7 @@ TEST_F(NodeStoreTest, ARenamedStateIsLeftOut) {
   const auto store = Open();
   store->Write(2, "state");
   std::filesystem::rename(file_, folder_.Path("node/round-00000003.state"));
-  EXPECT_THAT(store->Rounds(), IsEmpty());
+  EXPECT_FALSE(store->Read(3));
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("no state of round 3")));
 }
 

@@ -37,6 +37,7 @@ void ChaosLedger::OnNodeBegins(NodeId node) { adopted_[static_cast<std::size_t>(
 
 // The coordinator says nothing of a round that is not written down.
 void ChaosLedger::OnSent(NodeId to, const Message& message) {
+  if (!journalled_) return;  // nothing is
   std::int32_t of = 0;
   if (const auto* admit = std::get_if<Admit>(&message)) of = admit->order.span.round - 1;
   if (const auto* update = std::get_if<Update>(&message)) of = update->version;

@@ -18,6 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 // The states of an undisturbed run.
@@ -159,6 +160,22 @@ TEST(CoordinatorState, WhoWasQuarantinedStaysOutOnTheWayToo) {
   EXPECT_THAT(out, ElementsAre(std::pair<NodeId, std::string>(2, "it lies")));
 }
 
+TEST(CoordinatorState, WhereEverybodyIsQuarantinedThereIsNothingToGoOnWith) {
+  std::vector<CoordinatorState> states = StatesOf(2, {});
+  for (CoordinatorState& state : states) {
+    for (NodeStanding& node : state.nodes) node.quarantine = "it lies";
+  }
+  Cluster c(2);
+  try {
+    BeginAnew(c, {}, states[1]);
+    FAIL() << "nobody could ever come";
+  } catch (const std::invalid_argument& e) {
+    EXPECT_THAT(e.what(), HasSubstr("round 1"));
+    EXPECT_THAT(e.what(), HasSubstr("quarantine"));
+  }
+  EXPECT_NO_THROW(BeginAnew(c, {}, states[2])) << "that run is over";
+}
+
 // The computation that reduces a round is done at some time between its beginning and its end.
 class Interleaving final : public Runtime {
  public:
@@ -222,6 +239,43 @@ TEST(CoordinatorState, TheStateOfARoundHasTheStepsOfThatRound) {
   };
   c.Run();
   for (const auto& [round, step] : states) EXPECT_EQ(step, 3 * round) << "round " << round;
+}
+
+// What is journalled is in the log, too.
+TEST(CoordinatorState, ARoundIsInTheLogBeforeItsWorldIsSavedAndBeforeTheNextOne) {
+  for (const bool full : {true, false}) {  // the disk; otherwise nobody is left for round 2
+    CoordinatorConfig config;
+    config.scenario_hash = "same";
+    config.schedule = {.total_steps = 6, .every = 3};
+    std::vector<std::int32_t> journalled;
+    config.journal = [&](const CoordinatorState& state) { journalled.push_back(state.round); };
+    config.coding_time = [](std::int64_t) { return seconds(10); };
+    config.update.codec.kind = CodecKind::kBf16;
+    PeerConfig peer;
+    peer.published = config.update.codec;
+    Cluster undisturbed(2, config, 2, peer);
+    undisturbed.Run();
+    journalled.clear();
+    Cluster c(2, config, 2, peer);
+    c.coordinator = std::make_unique<Coordinator>(config, c.allocation, c.published[0].world,
+                                                  c.runtime.endpoint(kCoordinator), c.recorder,
+                                                  [&](const PublishedRound& p) {
+                                                    if (full && p.round == 1)
+                                                      throw std::runtime_error("disk full");
+                                                  });
+    if (!full) {
+      c.runtime.loop.After(seconds(10), [&c] {
+        for (const NodeId n : {0, 1}) c.coordinator->OnLost(n, "gone");
+      });
+    }
+    EXPECT_THROW(c.Run(), std::runtime_error);
+    EXPECT_EQ(journalled.back(), 1);
+    ASSERT_THAT(c.recorder.rounds, SizeIs(1)) << (full ? "disk full" : "nobody left");
+    EXPECT_EQ(c.recorder.rounds[0].round, 1);
+    if (!full) continue;
+    EXPECT_EQ(c.recorder.rounds[0].down_bytes, undisturbed.recorder.rounds[0].down_bytes)
+        << "with the orders that go out with it";
+  }
 }
 
 }  // namespace

@@ -247,6 +247,30 @@ TEST(Distrust, LearningRatesAreDividedOut) {
   }
 }
 
+// A result of round 1 that comes when twenty others are done: nobody's steps were more for that.
+TEST(Distrust, WhoWaitsWithItsResultMayNotMoveFartherForIt) {
+  for (const bool known : {false, true}) {
+    for (const double factor : {1.0, 30.0}) {
+      CoordinatorConfig config = Sizes();
+      config.quorum = 4;
+      config.late = LateRule::kNextRound;
+      if (known) config.trust.step_size = [](std::int64_t) { return 1.0; };
+      Village c(config, factor, 30);
+      c.runtime.script = [&c, factor](NodeId from, NodeId, Message& m) -> sim::Time {
+        auto* offer = std::get_if<Offer>(&m);
+        if (!offer || from != kLiar) return milliseconds(10);
+        if (offer->span.round == 1) Lie(*offer, c.coordinator->world(), factor);
+        return offer->span.round == 1 ? seconds(63) : milliseconds(10);
+      };
+      c.Run();
+      ASSERT_TRUE(c.coordinator->finished());
+      ASSERT_THAT(c.recorder.Events("late"), Contains("result of round 1"));
+      EXPECT_THAT(c.recorder.Events("distrusted"), SizeIs(factor > 1 ? 1 : 0))
+          << (known ? "with" : "without") << " learning rates, times " << factor;
+    }
+  }
+}
+
 // Held-out trials.
 
 TEST(Distrust, AStepBackwardsIsFoundOut) {

@@ -187,6 +187,25 @@ TEST(Trust, StrikesWithinTheWindowQuarantine) {
   EXPECT_THAT(quarantined[0].fault, HasSubstr("9 times what the others' is like"));
 }
 
+// A late one that is damaged, and one that counts, in the same round.
+TEST(Trust, AResultThatIsTakenDoesNotUndoARefusal) {
+  for (const bool first : {true, false}) {
+    Trust trust(Sizes(2));
+    std::vector<Trust::Verdict> quarantined;
+    for (int round = 1; round <= 2; ++round) {
+      if (first) trust.Refuse(4, "damaged");
+      for (NodeId n = 0; n < 5; ++n) trust.Takes(n, Of(1));
+      if (!first) trust.Refuse(4, "damaged");
+      for (const auto& [node, fault] : trust.Judge()) EXPECT_EQ(fault, "");
+      quarantined = trust.EndRound(round);
+    }
+    ASSERT_THAT(quarantined, SizeIs(1));
+    EXPECT_THAT(quarantined[0].fault, HasSubstr("refused 2 times in 3 rounds"));
+    EXPECT_THAT(quarantined[0].fault, HasSubstr("damaged"));
+    EXPECT_EQ(trust.State()[0], 10) << "what was taken is remembered";
+  }
+}
+
 TEST(Trust, RoundsOutsideTheWindowAreForgotten) {
   Trust trust(Sizes(2));
   Round(trust, 1, std::vector<Evidence>(4, Of(10)));

@@ -83,8 +83,7 @@ TEST_F(LyingHead, LengthsOfBlocksAreHeldAgainstTheModelBeforeAnythingIsAskedFor)
   // Kind 1, count 4: block 0 at 5, its last word at 21; block 1 at 29, its last word at 45.
   const std::string head =
       Head(Admit{{{0, 0, Values(0)}, {1, 0, Values(1), nullptr, moments}}, {}, 0});
-  const std::string code =
-      Head(Admit{{{0, 0, Values(0)}, {1, 0, nullptr, MakeCode("x")}}, {}, 0});
+  const std::string code = Head(Admit{{{0, 0, Values(0)}, {1, 0, nullptr, MakeCode("x")}}, {}, 0});
   const auto most = (std::uint64_t{1} << 56) - 1;
   for (const std::uint64_t length : {most, most - 1, std::uint64_t{1} << 55, std::uint64_t{19},
                                      std::uint64_t{21}, std::uint64_t{0}}) {
@@ -179,8 +178,8 @@ TEST_F(LyingHead, FlagsAndEnumerationsAreInRange) {
   EXPECT_SAYS(Changed(admit, 25, std::uint8_t{3}), "flags");
   EXPECT_SAYS(Changed(admit, 25, std::uint8_t{16}), "flags");
   const std::string update = Head(Update{});
-  EXPECT_EQ(Changed(update, 13, std::uint8_t{1}), "");
-  EXPECT_SAYS(Changed(update, 13, std::uint8_t{2}), "flag");
+  for (const std::uint8_t known : {1, 2, 3}) EXPECT_EQ(Changed(update, 13, known), "");
+  EXPECT_SAYS(Changed(update, 13, std::uint8_t{4}), "flag");
   EXPECT_SAYS(Changed(update, 18, std::uint8_t{1}), "cut short");
   EXPECT_SAYS(Changed(update, 18, std::uint8_t{2}), "flag");
   const std::string reject = Head(Reject{});

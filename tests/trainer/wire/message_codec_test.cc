@@ -174,7 +174,7 @@ TEST(MessageLayout, IsAsDocumented) {
   const auto code = MakeCode("12345");
   const auto values = std::make_shared<Buffer>(table->Allocate(0));
   const auto moments = std::make_shared<BlockMoments>(BlockMoments{values, values, 258});
-  EXPECT_EQ(head(Admit{{{3, 9, nullptr, code}}, order, 7, true, 8, 9}),
+  EXPECT_EQ(head(Admit{{{3, 9, nullptr, code}}, order, 7, true, 8, 9, true}),
             "02"
             "01000000"
             "03000000"
@@ -183,7 +183,7 @@ TEST(MessageLayout, IsAsDocumented) {
             "0500000000000001" +
                 order_hex +
                 "0700000000000000"
-                "01"
+                "03"
                 "0800000000000000"
                 "0900000000000000");
   EXPECT_EQ(head(Update{2, 0.5, true, {{0, 1, values, nullptr, moments}}, order}),

@@ -110,7 +110,9 @@ struct Compare {
            a.held == b.held && a.trains == b.trains;
   }
   bool operator()(const Admit& a, const Admit& b) const {
-    return Same(a.blocks, b.blocks) && Same(a.order, b.order) && a.run == b.run;
+    return Same(a.blocks, b.blocks) && Same(a.order, b.order) && a.run == b.run &&
+           a.reset_optimizer == b.reset_optimizer && a.steps_done == b.steps_done &&
+           a.incarnation == b.incarnation && a.counted == b.counted;
   }
   bool operator()(const Offer& a, const Offer& b) const {
     return Same(a.span, b.span) && a.tokens == b.tokens && SameBits(a.start_s, b.start_s) &&
@@ -126,8 +128,9 @@ struct Compare {
   }
   bool operator()(const Update& a, const Update& b) const {
     return a.version == b.version && SameBits(a.waited_s, b.waited_s) &&
-           a.reset_optimizer == b.reset_optimizer && Same(a.blocks, b.blocks) &&
-           a.next.has_value() == b.next.has_value() && (!a.next || Same(*a.next, *b.next));
+           a.reset_optimizer == b.reset_optimizer && a.counted == b.counted &&
+           Same(a.blocks, b.blocks) && a.next.has_value() == b.next.has_value() &&
+           (!a.next || Same(*a.next, *b.next));
   }
   bool operator()(const Applied& a, const Applied& b) const {
     return a.version == b.version && SameBits(a.up_s, b.up_s) && SameBits(a.down_s, b.down_s);
@@ -198,14 +201,14 @@ std::vector<Sample> SampleMessages(DType dtype) {
                                {6, 0}}},
       {"join, nothing", Join{}},
       {"admit", Admit{sent, full, 42, true, std::numeric_limits<std::int64_t>::max(), 7}},
-      {"admit without blocks", Admit{{}, order, 0}},
+      {"admit without blocks", Admit{{}, order, 0, false, 0, 0, true}},
       {"admit, empty lists", Admit{{sent[0]}, none, 1}},
       {"offer", with_blocks},
       {"offer without blocks", offer},
       {"offer of uneven routing", uneven},
       {"reject", Reject{RejectReason::kNotMember, 3, "why not"}},
       {"reject, first reason", Reject{RejectReason::kScenario, 0, ""}},
-      {"update", Update{8, 0.125, true, sent, full}},
+      {"update", Update{8, 0.125, true, sent, full, true}},
       {"update, the last", Update{std::numeric_limits<Version>::max(),
                                   std::numeric_limits<double>::quiet_NaN(),
                                   false,
