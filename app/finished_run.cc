@@ -12,7 +12,7 @@ namespace spes::app {
 
 namespace fs = std::filesystem;
 
-std::string CompleteLogOf(const std::string& log) {
+std::string CompleteLogOf(const std::string& log, const std::string& world_hash) {
   std::vector<fs::path> parts = {log};
   const fs::path folder = fs::absolute(log).parent_path();
   const std::string later = fs::path(log).stem().string() + ".from-";
@@ -27,7 +27,8 @@ std::string CompleteLogOf(const std::string& log) {
     try {
       if (!fs::exists(part)) continue;
       const auto head = analysis::ReadRunLogHead(part.string());
-      if (head.status == analysis::Name(analysis::RunStatus::kComplete)) return part.string();
+      const bool complete = head.status == analysis::Name(analysis::RunStatus::kComplete);
+      if (complete && head.world_hash == world_hash) return part.string();
     } catch (const std::exception&) {
       // No log, or a damaged one: it says nothing.
     }

@@ -196,9 +196,10 @@ Durability RunOfScenario::Open(const std::string& scenario_hash) {
     const std::int32_t round = durability.resume->round;
     resumed_after_ = round;
     steps_before_ = durability.resume->step * scenarios::NodeCount(scenario_);
-    const std::string complete = durability.resume->step >= scenario_.training.steps
-                                     ? CompleteLogOf(paths_.log)
-                                     : std::string();
+    const std::string complete =
+        durability.resume->step >= scenario_.training.steps
+            ? CompleteLogOf(paths_.log, trainer::WorldHash(durability.resume->world))
+            : std::string();
     over_ = !complete.empty();
     if (over_) {
       Tell(EventLevel::kInfo, "over",

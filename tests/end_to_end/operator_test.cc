@@ -126,6 +126,19 @@ TEST_F(OperatorTest, ACoordinatorWithoutItsJournalIsNoticed) {
                     HasSubstr("To give this state up, remove n.journal/node-0\n")));
 }
 
+// The part of an earlier run that ended, whose journal is gone, lies beside the log.
+TEST_F(OperatorTest, ALogOfAnEarlierRunDoesNotSayThatThisOneIsOver) {
+  ASSERT_EQ(Run("tiny.yaml --transport tcp --output a.h5 --seed 9").code, 0);
+  std::filesystem::rename(folder / "a.h5", folder / "a.from-1.h5");
+  std::filesystem::remove_all(folder / "a.journal");
+  ASSERT_EQ(Run("tiny.yaml --transport tcp --output a.h5").code, 0);
+  std::filesystem::remove(folder / "a.h5");  // as if it had ended before its log did
+  const Outcome again = Run("tiny.yaml --transport tcp --output a.h5");
+  EXPECT_EQ(again.code, 0);
+  EXPECT_THAT(again.err, Not(HasSubstr("this run is over")));
+  EXPECT_TRUE(There("a.from-2.h5"));
+}
+
 TEST_F(OperatorTest, ARunThatIsOverSaysSoAndTellsItsNodes) {
   ASSERT_EQ(Run("tiny.yaml --transport tcp --output a.h5").code, 0);
   const Outcome again = Run("tiny.yaml --transport tcp --output a.h5");
