@@ -296,9 +296,10 @@ void RunOfScenario::OnPublished(const trainer::PublishedRound& published) {
 }
 
 void RunOfScenario::Save(const trainer::PublishedRound& published) {
-  engine_->Work([&] {
+  const auto save = [&] {
     trainer::SaveWorld(published.world, WorldMetadata(scenario_, published), paths_.world);
-  });
+  };
+  engine_ ? engine_->Work(save) : save();  // it is being made: the world that it goes on from
   saved_ = published.round;
   recorder_->Record(analysis::EventRecord{published.virtual_s, trainer::kCoordinator, "world saved",
                                           paths_.world});
