@@ -13,7 +13,6 @@
 #include "analysis/version.h"
 #include "app/exit_code.h"
 #include "app/keys.h"
-#include "app/node_certificates.h"
 #include "app/plan.h"
 #include "app/run.h"
 #include "app/sweep.h"
@@ -95,7 +94,6 @@ int Run(const Arguments& a) {
   }
   const spes::app::JoinSetup setup{
       a.join, a.nodes.empty() ? std::nullopt : std::optional(a.nodes.front()), a.quiet, a.log};
-  spes::app::WarnOfCertificates(scenario, setup);
   return spes::app::RunTcpNode(std::move(scenario), setup);
 }
 

@@ -32,6 +32,7 @@
 #include "trainer/model_node.h"
 #include "trainer/protocol/wire_size.h"
 #include "trainer/runtime/compute_pool.h"
+#include "trainer/runtime/tcp/key_files.h"
 #include "trainer/runtime/tcp/tcp_runtime.h"
 
 namespace spes::app {
@@ -89,6 +90,10 @@ int Train(scenarios::Scenario scenario, const JoinSetup& setup, EventLog& events
   config.nodes = allocation.nodes();
   config.preferred = OnlyNodeIn(kept);
   config.security = scenarios::BuildTcpSecurity(scenario, setup.address, false, setup.node);
+  for (const trainer::CertificateDates& dates : trainer::DatesOf(config.security)) {
+    const std::string soon = trainer::CheckDates(dates);
+    if (!soon.empty()) display.Warn("certificate", soon);
+  }
   config.options = scenarios::BuildTcpOptions(scenario, *world.table, "");
   config.scenario = scenarios::BuildTcpScenario(identity);
   const std::unique_ptr<trainer::TcpClient> client =
