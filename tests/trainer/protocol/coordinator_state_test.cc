@@ -11,6 +11,7 @@
 
 #include "analysis/partial_recorder.h"
 #include "tests/trainer/protocol/cluster.h"
+#include "tests/trainer/protocol/runtime_above.h"
 
 namespace spes::trainer {
 namespace {
@@ -177,17 +178,9 @@ TEST(CoordinatorState, WhereEverybodyIsQuarantinedThereIsNothingToGoOnWith) {
 }
 
 // The computation that reduces a round is done at some time between its beginning and its end.
-class Interleaving final : public Runtime {
+class Interleaving final : public RuntimeAbove {
  public:
-  explicit Interleaving(Runtime& below) : below_(below) {}
-  sim::Time Now() const override { return below_.Now(); }
-  TimerId After(sim::Time d, std::function<void()> f) override {
-    return below_.After(d, std::move(f));
-  }
-  void Cancel(TimerId id) override { below_.Cancel(id); }
-  void Send(NodeId to, Message m, std::int64_t bytes, std::function<void()> d) override {
-    below_.Send(to, std::move(m), bytes, std::move(d));
-  }
+  using RuntimeAbove::RuntimeAbove;
   // As a pool does: at some time between now and the computation's end.
   void Compute(std::function<void()> work, sim::Time charged, std::function<void()> done) override {
     pending = std::move(work);
@@ -200,9 +193,6 @@ class Interleaving final : public Runtime {
     if (auto work = std::exchange(pending, {})) work();
   }
   std::function<void()> pending;
-
- private:
-  Runtime& below_;
 };
 
 class Slow final : public analysis::PartialRecorder {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/trainer/protocol/fake_node.h"
+#include "tests/trainer/protocol/runtime_above.h"
 #include "tests/trainer/protocol/scripted_runtime.h"
 #include "trainer/checkpoint/memory_peer_store.h"
 #include "trainer/protocol/peer.h"
@@ -289,26 +290,15 @@ TEST(Peer, WhatCodingHasLostIsOwedIfTheResultCounted) {
 }
 
 // Work is done when its time is over, as late as a pool may do it.
-class Late final : public Runtime {
+class Late final : public RuntimeAbove {
  public:
-  explicit Late(Runtime& below) : below_(below) {}
-  sim::Time Now() const override { return below_.Now(); }
-  TimerId After(sim::Time d, std::function<void()> f) override {
-    return below_.After(d, std::move(f));
-  }
-  void Cancel(TimerId id) override { below_.Cancel(id); }
-  void Send(NodeId to, Message m, std::int64_t bytes, std::function<void()> d) override {
-    below_.Send(to, std::move(m), bytes, std::move(d));
-  }
+  using RuntimeAbove::RuntimeAbove;
   void Compute(std::function<void()> work, sim::Time charged, std::function<void()> done) override {
     below_.After(charged, [work = std::move(work), done = std::move(done)] {
       work();
       done();
     });
   }
-
- private:
-  Runtime& below_;
 };
 
 // What is published while it trains is not what it has trained from. A lie is counted from that.
