@@ -16,6 +16,8 @@ namespace {
 
 class GatesTest : public testing::Test, public Gate::Keeper {
  protected:
+  ~GatesTest() override { gates.Shut(); }
+
   // False: there is no room for it.
   bool Open(const std::string& network, const std::string& host) {
     if (!gates.HasRoom(host, network)) return false;
