@@ -51,8 +51,8 @@ void Dial::Start() {
 
 void Dial::OnResolved(std::vector<asio::ip::tcp::endpoint> endpoints) {
   endpoints_ = std::move(endpoints);
-  std::ranges::stable_partition(endpoints_,
-                                [this](const auto& each) { return each == setup_.known; });
+  std::stable_partition(endpoints_.begin(), endpoints_.end(),
+                        [this](const auto& each) { return each == setup_.known; });
   TryNext();
 }
 
